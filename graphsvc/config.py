@@ -1,0 +1,52 @@
+"""Where graphsvc keeps things and how durable it is, read once from the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from graphsvc.errors import InvalidInput
+
+DURABILITIES: Final = {"normal": "NORMAL", "full": "FULL"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`durability` normal survives the death of a process, full survives the loss of power too."""
+
+    home: Path
+    durability: str = "normal"
+
+    @property
+    def database(self) -> Path:
+        return self.home / "graphsvc.db"
+
+    @property
+    def socket(self) -> Path:
+        return self.home / "service.sock"
+
+    @property
+    def token_file(self) -> Path:
+        return self.home / "token"
+
+
+def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
+    """Read GRAPHSVC_HOME (else XDG_DATA_HOME/graphsvc, else ~/.local/share/graphsvc) and GRAPHSVC_DURABILITY."""
+    if home := env.get("GRAPHSVC_HOME"):
+        path = Path(home).expanduser().absolute()
+    else:
+        path = Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "graphsvc"
+    durability = env.get("GRAPHSVC_DURABILITY", "normal")
+    if durability not in DURABILITIES:
+        raise InvalidInput("GRAPHSVC_DURABILITY", f"{durability!r} is unknown", " or ".join(DURABILITIES))
+    return Settings(home=path, durability=durability)
+
+
+def make_home(settings: Settings) -> None:
+    """Create the home with mode 0700, whatever the umask."""
+    if not settings.home.is_dir():
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.home.chmod(0o700)

@@ -1,0 +1,156 @@
+"""One connection policy for everything that opens the database, and the migrations.
+
+WAL, a busy timeout, `BEGIN IMMEDIATE` for every write (a deferred transaction that has read cannot wait for the write
+lock: it fails at once), foreign keys on. The file is created 0600 below a home of 0700.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from graphsvc import resources
+from graphsvc.config import DURABILITIES, Settings, make_home
+from graphsvc.errors import StoreError
+
+BUSY_MS: Final = 10_000
+MINIMUM_SQLITE: Final = (3, 37, 0)  # STRICT tables
+
+Connection = sqlite3.Connection
+
+
+def connect(settings: Settings) -> Connection:
+    """Open the store of this home, creating or migrating it first; raise StoreError when it cannot be used."""
+    if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
+        raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.37 or newer is needed")
+    make_home(settings)
+    path = settings.database
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        path.chmod(0o600)
+    try:
+        db = open_file(path, settings.durability)
+        migrate(db, path)
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{path} cannot be used: {error}") from error
+    return db
+
+
+def open_file(path: Path, durability: str = "normal") -> Connection:
+    """Open a database file under the policy, without looking at its schema."""
+    db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
+    db.row_factory = sqlite3.Row
+    db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute(f"PRAGMA synchronous = {DURABILITIES[durability]}")
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+@contextmanager
+def transaction(db: Connection) -> Iterator[None]:
+    """Run the block in one write transaction; inside another one it simply joins it."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+@contextmanager
+def snapshot(db: Connection) -> Iterator[None]:
+    """Run the block on one state of the database, so that an answer of many reads agrees with itself."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK")
+
+
+def migrations() -> list[tuple[int, str]]:
+    """List the shipped migrations as (number, resource name), in order."""
+    found = [(int(Path(name).name[:4]), name) for name in resources.names("schema/sqlite", ".sql")]
+    return sorted(found)
+
+
+def projection_ddl() -> str:
+    """Return the newest file that holds all projection tables."""
+    return resources.text([name for _, name in migrations() if name.endswith("_projections.sql")][-1])
+
+
+def migrate(db: Connection, path: Path) -> None:
+    """Bring the file to the newest schema. An older one is copied beside it first; a newer one is refused."""
+    steps = migrations()
+    newest = steps[-1][0]
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version == newest:
+        return
+    if version > newest:
+        raise StoreError(
+            f"{path} has schema {version}, this graphsvc knows {newest}: install a newer graphsvc, or set GRAPHSVC_HOME"
+        )
+    if version:
+        _copy(db, path.with_name(f"{path.name}.schema-{version}"))
+    with transaction(db):
+        # Another process may have been first.
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        for number, name in steps:
+            if number > version:
+                run_script(db, resources.text(name))
+        db.execute(f"PRAGMA user_version = {newest}")
+        _check_columns(db, path)
+
+
+def run_script(db: Connection, script: str) -> None:
+    """Run the statements of a script inside the open transaction (`executescript` would commit it)."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            db.execute(statement)
+            statement = ""
+
+
+def _copy(db: Connection, target: Path) -> None:
+    os.close(os.open(target, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    copy = sqlite3.connect(target)
+    try:
+        db.backup(copy)
+    finally:
+        copy.close()
+
+
+def _check_columns(db: Connection, path: Path) -> None:
+    """Compare the migrated file with a fresh one, so that a half-migrated schema is refused instead of used."""
+    fresh = sqlite3.connect(":memory:")
+    try:
+        for _, name in migrations():
+            fresh.executescript(resources.text(name))
+        expected, actual = _columns(fresh), _columns(db)
+    finally:
+        fresh.close()
+    wrong = [name for name in expected if actual.get(name) != expected[name]]
+    if wrong:
+        raise StoreError(f"{path}: columns of {', '.join(wrong)} differ from the schema; restore a copy or use a new home")
+
+
+def _columns(db: Connection) -> dict[str, list[str]]:
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    return {
+        name: [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
+        for name in tables
+        if re.fullmatch(r"[a-z_]+", name) and not name.startswith(("sqlite_", "words"))
+    }

@@ -1,0 +1,49 @@
+"""Who may see an event: one clause that every read goes through.
+
+A row belongs to an event (a record, a version or an edge to the event that made it), and is visible when the event is not
+hidden, or when the viewer's session contains it. Without a viewer only shared rows are visible: the answer never depends
+on an argument the asker chooses (DESIGN §4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphsvc.store.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who asks, as the transport says. `session` and `project` are the store's keys; None means no session, all projects."""
+
+    session: int | None = None
+    project: int | None = None
+
+
+def clause(viewer: Viewer, event: str) -> tuple[str, list[object]]:
+    """Return a WHERE condition on the column `event` (an event id) and its parameters."""
+    hidden = f"NOT EXISTS (SELECT 1 FROM hidden WHERE hidden.event = {event})"
+    if viewer.session is None:
+        return hidden, []
+    return (
+        f"({hidden} OR EXISTS (SELECT 1 FROM events own WHERE own.id = {event} AND own.session = ?)"
+        f" OR EXISTS (SELECT 1 FROM membership WHERE membership.event = {event} AND membership.session = ?))",
+        [viewer.session, viewer.session],
+    )
+
+
+def visible(db: Connection, viewer: Viewer, event: int) -> bool:
+    """Say whether the viewer may see what belongs to this event."""
+    condition, values = clause(viewer, "?1")
+    if viewer.session is None:
+        return bool(db.execute(f"SELECT {condition}", (event,)).fetchone()[0])
+    condition, values = clause(viewer, "probe.id")
+    row = db.execute(f"SELECT {condition} FROM (SELECT ? AS id) probe", [*values, event]).fetchone()
+    return bool(row[0])
+
+
+def any_hidden(db: Connection, viewer: Viewer) -> bool:
+    """Say whether isolated rows exist that this viewer may not see."""
+    condition, values = clause(viewer, "h.event")
+    row = db.execute(f"SELECT 1 FROM hidden h WHERE NOT {condition} LIMIT 1", values).fetchone()
+    return row is not None

@@ -1,0 +1,121 @@
+-- Projections: what `memory.apply` computes from the ledger. `graphsvc rebuild` drops these tables and runs this file again,
+-- so a change to any of them is a new NNNN_projections.sql that holds all of them.
+-- Node numbers are event ids (sessions: keys of the sessions table). Times are UTC text.
+CREATE TABLE session_state (
+  session INTEGER PRIMARY KEY,
+  host TEXT,
+  title TEXT,
+  cwd TEXT,
+  parent INTEGER,
+  relation TEXT,
+  started_at TEXT,
+  last_at TEXT,
+  last_event INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  isolated INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE membership (
+  session INTEGER NOT NULL,
+  event INTEGER NOT NULL,
+  PRIMARY KEY (session, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX membership_by_event ON membership (event);
+
+-- Events only their sessions may see. A row leaves when the event is published.
+CREATE TABLE hidden (
+  event INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE tool_calls (
+  session INTEGER NOT NULL,
+  tool_use_id TEXT NOT NULL,
+  event INTEGER NOT NULL,
+  PRIMARY KEY (session, tool_use_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE records (
+  id INTEGER PRIMARY KEY,
+  type TEXT NOT NULL,
+  project INTEGER NOT NULL,
+  session INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  text TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  key TEXT,
+  basis TEXT,
+  evidence TEXT NOT NULL, -- JSON list of event ids
+  superseded_by INTEGER,
+  at TEXT NOT NULL,
+  changed_event INTEGER NOT NULL,
+  changed_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX records_by_project ON records (project, type, status, at);
+CREATE INDEX records_by_session ON records (session, type, status);
+CREATE INDEX records_by_key ON records (session, type, key);
+
+-- The protocol's names for the same rows (§3).
+CREATE VIEW goals AS SELECT * FROM records WHERE type = 'goal';
+CREATE VIEW decisions AS SELECT * FROM records WHERE type = 'decision';
+CREATE VIEW feedback AS SELECT * FROM records WHERE type = 'feedback';
+CREATE VIEW pending_candidates AS SELECT * FROM records WHERE type = 'candidate';
+CREATE VIEW todos AS SELECT * FROM records WHERE type = 'todo';
+
+CREATE TABLE knowledge_assets (
+  id INTEGER PRIMARY KEY,
+  project INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  UNIQUE (project, path)
+) STRICT;
+
+CREATE TABLE asset_versions (
+  event INTEGER PRIMARY KEY,
+  asset INTEGER NOT NULL,
+  project INTEGER NOT NULL,
+  session INTEGER NOT NULL,
+  call INTEGER,
+  result INTEGER,
+  at TEXT NOT NULL,
+  title TEXT NOT NULL,
+  content BLOB, -- zlib; NULL: partial
+  hash TEXT,
+  ref TEXT,
+  ref_event INTEGER
+) STRICT;
+CREATE INDEX versions_by_asset ON asset_versions (asset, at, event);
+CREATE INDEX versions_by_session ON asset_versions (session, asset);
+
+CREATE TABLE mentions (
+  project INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  src_type TEXT NOT NULL,
+  src INTEGER NOT NULL,
+  rule TEXT NOT NULL,
+  event INTEGER NOT NULL,
+  at TEXT NOT NULL,
+  PRIMARY KEY (project, path, src_type, src, rule)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lineage_edges (
+  type TEXT NOT NULL,
+  src_type TEXT NOT NULL,
+  src INTEGER NOT NULL,
+  dst_type TEXT NOT NULL,
+  dst INTEGER NOT NULL,
+  rule TEXT NOT NULL,
+  confidence TEXT NOT NULL,
+  begin_event INTEGER NOT NULL,
+  begin_at TEXT NOT NULL,
+  end_event INTEGER,
+  end_at TEXT,
+  PRIMARY KEY (src_type, src, type, dst_type, dst)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX edges_by_dst ON lineage_edges (dst_type, dst, type);
+
+CREATE TABLE thread_meta (
+  session INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (session, key)
+) STRICT, WITHOUT ROWID;
