@@ -1,0 +1,42 @@
+"""The printed line: how an answer is written, what it costs, and how texts are cut to fit."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Final
+
+# CJK, kana, hangul and their punctuation cost a token each; four other characters cost one (DESIGN §5).
+_WIDE: Final = re.compile(r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
+_LONE: Final = re.compile(r"[\ud800-\udfff]")
+
+
+def wire(value: object) -> object:
+    """Return an answer as JSON values: enums as their values, fields that say nothing left out."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        pairs = ((item.name, getattr(value, item.name)) for item in fields(value))
+        return {name: wire(part) for name, part in pairs if part is not None}
+    if isinstance(value, list | tuple):
+        return [wire(part) for part in value]
+    return value
+
+
+def line(value: object) -> str:
+    """Print an answer as one compact line of valid JSON; a lone surrogate is written as its escape."""
+    text = json.dumps(wire(value), ensure_ascii=False, separators=(",", ":"))
+    return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def tokens(text: str) -> int:
+    """Count the tokens of a printed text."""
+    wide = len(_WIDE.findall(text))
+    return wide + -(-(len(text) - wide) // 4)
+
+
+def cost(value: object) -> int:
+    """Count the tokens of an answer as it is printed."""
+    return tokens(line(value))
