@@ -10,9 +10,6 @@ from typing import NewType
 
 import strawberry
 
-from graphsvc.model import PROTOCOL_KINDS
-
-
 Long = NewType("Long", int)  # bound to the scalar of that name in api.schema: JSON integers beyond 32 bits
 
 
@@ -47,11 +44,18 @@ class Order(Enum):
     DESC = "desc"
 
 
-SearchKind = strawberry.enum(
-    Enum("SearchKind", [(kind.name, kind.value) for kind in PROTOCOL_KINDS]),  # type: ignore[misc]  # values are the protocol's
-    graphql_name_from="value",
-    description="Kinds of events and records that can be asked for.",
-)
+@strawberry.enum(graphql_name_from="value", description="Kinds of events and records that can be asked for.")
+class SearchKind(Enum):
+    """The values of `model.PROTOCOL_KINDS`; spelled out, because type checkers read no computed enum."""
+
+    USER_MESSAGE = "user_message"
+    ASSISTANT_MESSAGE = "assistant_message"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    COMPACT_CHECKPOINT = "compact_checkpoint"
+    GOAL = "goal"
+    DECISION = "decision"
+    FEEDBACK = "feedback"
 
 
 STATUS = "found, degraded (a bounded search ran out of time) or not-found."
@@ -59,40 +63,40 @@ STATUS = "found, degraded (a bounded search ran out of time) or not-found."
 
 @strawberry.type(description="One row of an answer; pass its id back to nav.")
 class NavItem:
-    id: strawberry.ID
-    type: NavType
-    label: str
-    ref: str | None = None
+    id: strawberry.ID = strawberry.field(description="A target of nav.")
+    type: NavType = strawberry.field(description="What the row names.")
+    label: str = strawberry.field(description="What it says; for cat, the content.")
+    ref: str | None = strawberry.field(default=None, description="Path, edge, or the id of a record that is an event.")
 
 
 @strawberry.type(description="Where an answer stands: session, asset, and the ids of the evidence behind it.")
 class NavContext:
-    session_id: str | None = None
-    asset_id: Long | None = None
-    evidence: list[strawberry.ID] | None = None
+    session_id: str | None = strawberry.field(default=None, description="The host's id of the session.")
+    asset_id: Long | None = strawberry.field(default=None, description="Number of the asset.")
+    evidence: list[strawberry.ID] | None = strawberry.field(default=None, description="Ids of what shows it.")
 
 
 @strawberry.type(description="The envelope of every navigation answer (protocol, section 2.2).")
 class NavResult:
-    kind: NavKind
-    title: str
-    items: list[NavItem]
-    context: NavContext | None = None
+    kind: NavKind = strawberry.field(description="What the items are.")
+    title: str = strawberry.field(description="What the answer is about.")
+    items: list[NavItem] = strawberry.field(description="The rows; empty when nothing is there.")
+    context: NavContext | None = strawberry.field(default=None, description="Where the answer stands.")
     status: str | None = strawberry.field(default=None, description="not-found when nothing is there.")
     suggestion: str | None = strawberry.field(default=None, description="A call that runs as written.")
     cursor: str | None = strawberry.field(default=None, description="Pass it back for the next page.")
-    notes: list[str] | None = strawberry.field(default=None, description="What the reader should know about the answer.")
+    notes: list[str] | None = strawberry.field(default=None, description="What the reader should know about it.")
 
 
 @strawberry.type(description="One result of a search.")
 class SearchHit:
-    id: strawberry.ID
-    kind: str
-    ts: str | None
-    seq: Long
-    session_id: str
+    id: strawberry.ID = strawberry.field(description="A target of nav.")
+    kind: str = strawberry.field(description="Kind of the event, record or asset.")
+    ts: str | None = strawberry.field(description="UTC time, as the host gave it.")
+    seq: Long = strawberry.field(description="Place in its session.")
+    session_id: str = strawberry.field(description="The host's id of the session.")
     body: str = strawberry.field(description="The text, cut around the match when it is long.")
-    score: float
+    score: float = strawberry.field(description="How well it matches; higher is better.")
     why: list[str] = strawberry.field(description="What matched: word, identifier, phrase, substring, filter.")
     context: bool | None = strawberry.field(default=None, description="True for a neighbour of a hit.")
 
@@ -100,8 +104,8 @@ class SearchHit:
 @strawberry.type(description="The answer of a search.")
 class SearchResult:
     status: str = strawberry.field(description=STATUS)
-    results: list[SearchHit]
+    results: list[SearchHit] = strawberry.field(description="The hits, best or newest first.")
     count: Long | None = strawberry.field(default=None, description="All hits, when count_only was asked.")
-    cursor: str | None = None
-    suggestion: str | None = None
-    notes: list[str] | None = None
+    cursor: str | None = strawberry.field(default=None, description="Pass it back for the next page.")
+    suggestion: str | None = strawberry.field(default=None, description="A call that runs as written.")
+    notes: list[str] | None = strawberry.field(default=None, description="What the reader should know about it.")

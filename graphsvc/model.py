@@ -130,7 +130,7 @@ class Session:
     host: str | None = None
     title: str | None = None
     cwd: str | None = None
-    parent: int | None = None
+    parent: str | None = None  # the host's id; that session may arrive later, or never
     relation: str | None = None
     started_at: str | None = None
     last_at: str | None = None
@@ -150,6 +150,13 @@ class Membership:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
     """An event that only the sessions containing it may see. Publishing removes the row."""
+
+    event: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """An event that stopped being hidden."""
 
     event: int
 
@@ -241,7 +248,7 @@ class Edge:
     end_at: str | None = None
 
 
-Row = Session | Membership | Hidden | ToolCall | Record | Asset | Version | Mention | Edge
+Row = Session | Membership | Hidden | Published | ToolCall | Record | Asset | Version | Mention | Edge
 
 
 @dataclass(frozen=True, slots=True)

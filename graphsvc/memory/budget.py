@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Final
 
@@ -40,3 +40,40 @@ def tokens(text: str) -> int:
 def cost(value: object) -> int:
     """Count the tokens of an answer as it is printed."""
     return tokens(line(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a printed text costs, in parts that add up: wide characters, and the others that count four to one."""
+
+    wide: int = 0
+    narrow: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.wide + other.wide, self.narrow + other.narrow)
+
+    @property
+    def tokens(self) -> int:
+        return self.wide - (-self.narrow // 4)
+
+
+def size(value: object) -> Size:
+    """Measure an answer, or a part of one, as it is printed."""
+    text = line(value)
+    wide = len(_WIDE.findall(text))
+    return Size(wide, len(text) - wide)
+
+
+def cut(text: str, limit: int, fixed: Size) -> int:
+    """Return how many characters of a text fit into `limit` tokens beside what is fixed, as printed in JSON."""
+    if (fixed + size(text)).tokens <= limit:
+        return len(text)
+    # Each character is at least a quarter of a token, so nothing behind this point can fit.
+    low, high = 0, min(len(text), max(0, 4 * limit))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if (fixed + size(text[:middle])).tokens <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -59,7 +59,7 @@ def check(arguments: Mapping[str, object]) -> Request:
     request = Request(
         query=texts["query"],
         kind=_kind(texts["kind"]),
-        session_id=_session(texts["session_id"]),
+        session_id=texts["session_id"],
         limit=limit if limit is not None else 20,
         since=clock.bound("since", since, end=False) if since else None,
         until=clock.bound("until", until, end=True) if until else None,
@@ -106,7 +106,3 @@ def _kind(value: str | None) -> EventKind | None:
     chosen = _choice("kind", value, tuple(PROTOCOL_KINDS))
     return EventKind(chosen) if chosen else None
 
-
-def _session(value: str | None) -> str | None:
-    """A session may be named by its bare id or as `session-<id>`."""
-    return value.removeprefix("session-") or None if value else None

@@ -144,7 +144,9 @@ def _check_columns(db: Connection, path: Path) -> None:
         fresh.close()
     wrong = [name for name in expected if actual.get(name) != expected[name]]
     if wrong:
-        raise StoreError(f"{path}: columns of {', '.join(wrong)} differ from the schema; restore a copy or use a new home")
+        raise StoreError(
+            f"{path}: columns of {', '.join(wrong)} differ from the schema; restore a copy or use a new home"
+        )
 
 
 def _columns(db: Connection) -> dict[str, list[str]]:

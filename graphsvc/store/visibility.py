@@ -8,16 +8,28 @@ on an argument the asker chooses (DESIGN §4).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from graphsvc.store.database import Connection
+
+# One constant text, whatever was asked.
+NOTE: Final = "isolated sessions exist; their content is visible to them only"
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who asks, as the transport says. `session` and `project` are the store's keys; None means no session, all projects."""
+    """Who asks, as the transport says, by the store's keys.
+
+    `project` bounds listings and searches, None means all of them; `everywhere` lets a typed id of any project resolve.
+    """
 
     session: int | None = None
     project: int | None = None
+    everywhere: bool = False
+
+    def reaches(self, project: int) -> bool:
+        """Say whether ids of this project resolve for the viewer."""
+        return self.everywhere or self.project is None or self.project == project
 
 
 def clause(viewer: Viewer, event: str) -> tuple[str, list[object]]:

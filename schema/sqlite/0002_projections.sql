@@ -6,7 +6,7 @@ CREATE TABLE session_state (
   host TEXT,
   title TEXT,
   cwd TEXT,
-  parent INTEGER,
+  parent TEXT, -- host id
   relation TEXT,
   started_at TEXT,
   last_at TEXT,
@@ -14,6 +14,7 @@ CREATE TABLE session_state (
   ended INTEGER NOT NULL,
   isolated INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX session_by_parent ON session_state (parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE membership (
   session INTEGER NOT NULL,

@@ -1,0 +1,147 @@
+"""Who gets in: the owner's token, and one guard in front of everything that is served.
+
+A web page can make a browser send requests to loopback, under its own name (Origin) or, by rebinding a name to
+127.0.0.1, under another Host. So both are compared with exact lists, and a token is needed for whatever reads or
+writes memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from graphsvc.config import Settings, make_home
+from graphsvc.errors import StoreError
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+def make_token(settings: Settings) -> str:
+    """Return the owner token of this home, making it first when there is none."""
+    make_home(settings)
+    path = settings.token_file
+    if path.exists():
+        return read_token(settings)
+    # Written aside and linked: whoever finds the file finds the whole token.
+    new = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            os.fchmod(handle, 0o600)  # whatever the umask took away
+            file.write(f"{secrets.token_urlsafe(32)}\n")
+        with suppress(FileExistsError):
+            os.link(new, path)
+    finally:
+        new.unlink()
+    return read_token(settings)
+
+
+def read_token(settings: Settings) -> str:
+    """Return the owner token; raise StoreError when others may read it, FileNotFoundError when there is none."""
+    path = settings.token_file
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise StoreError(f"{path} is not a file of yours: remove it, a new token is made at the next start")
+        if found.st_mode & 0o077:
+            raise StoreError(
+                f"{path} can be read by others (mode {found.st_mode & 0o777:04o}): chmod 600, or remove it"
+            )
+        token = file.read(1024).strip()
+    if not token.isascii() or len(token) < 32:
+        raise StoreError(f"{path} holds no token: remove it, a new one is made at the next start")
+    return token.decode("ascii")
+
+
+def hosts(port: int) -> frozenset[str]:
+    """List the Host values that name this service."""
+    return frozenset(f"{name}:{port}" for name in _LOOPBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer of the guard: status, machine-readable code, what to do."""
+
+    status: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """ASGI middleware: lets pass what names this service, comes from its own page or from no page, and has the token.
+
+    GET of an open path needs no token: the console page, its assets and the health check are package text.
+    """
+
+    app: App
+    token: str
+    hosts: frozenset[str]
+    open_paths: frozenset[str]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+        elif (refusal := self.refuses(scope)) is not None:
+            await refuse(send, refusal)
+        else:
+            await self.app(scope, receive, send)
+
+    def refuses(self, scope: Scope) -> Refusal | None:
+        """Say why a request may not pass; None when it may."""
+        # Nothing but the owner of the home reaches the unix socket, and HTTP clients send any Host there.
+        on_socket = scope.get("server") is not None and scope["server"][1] is None
+        host = _values(scope, b"host")
+        if not on_socket and (len(host) != 1 or host[0].lower() not in self.hosts):
+            return Refusal(421, "HOST", f"this service answers as {', '.join(sorted(self.hosts))} only")
+        origins = {f"http://{name}" for name in self.hosts}
+        if any(origin.lower() not in origins for origin in _values(scope, b"origin")):
+            return Refusal(403, "ORIGIN", "pages of other origins may not use this service; its own page is /graphql")
+        if scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths:
+            return None
+        if not self._has_token(scope):
+            how = "send the header 'Authorization: Bearer TOKEN'; the token stands in the file `token` of the home"
+            return Refusal(401, "TOKEN", how)
+        return None
+
+    def _has_token(self, scope: Scope) -> bool:
+        given = _values(scope, b"authorization")
+        if len(given) != 1:
+            return False
+        scheme, _, token = given[0].partition(" ")
+        same = secrets.compare_digest(token.strip().encode("latin-1"), self.token.encode("ascii"))
+        return scheme.lower() == "bearer" and same
+
+
+async def refuse(send: Send, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """Send a refusal as a GraphQL response with errors only."""
+    error = {"message": refusal.message, "extensions": {"code": refusal.code}}
+    body = json.dumps({"errors": [error]}, ensure_ascii=False).encode()
+    headers = [
+        (b"content-type", b"application/json; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        *([(b"www-authenticate", b'Bearer realm="graphsvc"')] if refusal.status == 401 else []),
+        *extra,
+    ]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1").strip() for key, value in scope["headers"] if key.lower() == name]

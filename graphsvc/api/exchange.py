@@ -1,0 +1,147 @@
+"""GraphQL over HTTP: what a request must look like, and which media type and status it is answered with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from graphsvc.api.access import Refusal
+from graphsvc.memory import budget
+
+JSON: Final = "application/json"
+RESPONSE: Final = "application/graphql-response+json"
+TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
+MAX_BODY: Final = 2**20
+MAX_CAPTURE: Final = 2**24
+MAX_DEPTH: Final = 100  # of the JSON in a body
+MAX_DOCUMENT: Final = 65_536  # characters
+_QUALITY: Final = re.compile(r"q=([01](?:\.\d{0,3})?)", re.IGNORECASE)
+_FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "query": ((str,), "a string"),
+    "variables": ((dict, type(None)), "an object or null"),
+    "operationName": ((str, type(None)), "a string or null"),
+    "extensions": ((dict, type(None)), "an object or null"),
+}
+
+
+class Refused(Exception):  # noqa: N818 # carries an answer
+    """A request that is no GraphQL request."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.refusal = Refusal(status, code, message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What was asked: a document, its variables, and which of its operations."""
+
+    document: str
+    variables: Mapping[str, object]
+    operation: str | None
+
+
+def accepted_type(accept: str | None) -> str:
+    """Choose the media type of the answer; refuse with 406 when none will do."""
+    if not accept or not accept.strip():
+        return JSON
+    wanted: dict[str, float] = {}
+    for part in accept.split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        found = [match for parameter in parameters if (match := _QUALITY.fullmatch(parameter))]
+        wanted[name.lower()] = float(found[0][1]) if found else 1.0
+    ranked = [(_quality(wanted, name), name) for name in TYPES]
+    best = max(quality for quality, _ in ranked)
+    if best <= 0:
+        raise Refused(406, "ACCEPT", f"answers are {RESPONSE} or {JSON}")
+    return next(name for quality, name in ranked if quality == best)
+
+
+def check_content_type(value: str | None) -> None:
+    """Refuse everything but JSON in UTF-8: other types reach a server from any page without asking it first."""
+    name, *parameters = (piece.strip().lower() for piece in (value or "").split(";"))
+    if name != JSON:
+        raise Refused(415, "CONTENT_TYPE", f"send the document as {JSON}")
+    for parameter in parameters:
+        if parameter.startswith("charset=") and parameter[8:].strip('"') not in {"utf-8", "utf8"}:
+            raise Refused(415, "CONTENT_TYPE", "send JSON in UTF-8")
+
+
+async def body(stream: AsyncIterable[bytes], length: str | None, limit: int, seconds: float) -> bytes:
+    """Read a body of at most `limit` bytes, refusing a longer one as soon as that is known."""
+    if length is not None and length.isdecimal() and int(length) > limit:
+        _too_large(limit)
+    parts, size = [], 0
+    async with asyncio.timeout(seconds):
+        async for part in stream:
+            size += len(part)
+            if size > limit:
+                _too_large(limit)
+            parts.append(part)
+    return b"".join(parts)
+
+
+def question(raw: bytes) -> Question:
+    """Read a body as a GraphQL request; refuse with 400 what is none."""
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused(400, "BAD_REQUEST", "the body is no JSON in UTF-8") from None
+    if not isinstance(value, dict):
+        raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
+    if _deeper(value, MAX_DEPTH):
+        raise Refused(400, "BAD_REQUEST", f"the body is nested deeper than {MAX_DEPTH}")
+    for name, (types, what) in _FIELDS.items():
+        if not isinstance(value.get(name), types):
+            raise Refused(400, "BAD_REQUEST", f"`{name}` must be {what}")
+    if not value["query"].strip():
+        raise Refused(400, "BAD_REQUEST", "`query` holds no document")
+    if len(value["query"]) > MAX_DOCUMENT:
+        raise Refused(400, "TOO_EXPENSIVE", f"the document is longer than {MAX_DOCUMENT} characters; use variables")
+    return Question(
+        document=value["query"], variables=value.get("variables") or {}, operation=value.get("operationName")
+    )
+
+
+def encoded(response: Mapping[str, object]) -> bytes:
+    """Write a response as JSON in UTF-8; a lone surrogate is written as its escape."""
+    return budget.line(response).encode("utf-8")
+
+
+def status(response: Mapping[str, object], media_type: str) -> int:
+    """Return the status: a request that could not be executed is 400, which the older media type keeps as 200."""
+    return 400 if media_type == RESPONSE and "data" not in response else 200
+
+
+def _quality(wanted: Mapping[str, float], name: str) -> float:
+    for pattern in (name, "application/*", "*/*"):
+        if pattern in wanted:
+            return wanted[pattern]
+    return 0.0
+
+
+def _too_large(limit: int) -> NoReturn:
+    raise Refused(413, "TOO_LARGE", f"the body is larger than {limit} bytes; send fewer events, or less, at a time")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _deeper(value: object, limit: int) -> bool:
+    """Say whether JSON is nested deeper than that, level by level: recursion is what the limit protects."""
+    level = [value]
+    for _ in range(limit + 1):
+        if not level:
+            return False
+        level = [
+            part
+            for outer in level
+            for part in (outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ())
+            if isinstance(part, dict | list)
+        ]
+    return bool(level)

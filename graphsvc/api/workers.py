@@ -1,0 +1,69 @@
+"""Threads for what blocks: a bounded number, each with a SQLite connection of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from graphsvc.config import Settings
+from graphsvc.store import database
+from graphsvc.store.database import Connection
+
+THREADS: Final = 4
+WAITING: Final = 64  # requests inside; more are turned away
+_STEPS: Final = 20_000  # virtual machine steps of SQLite between two looks at the clock
+
+T = TypeVar("T")
+
+
+class Busy(Exception):  # noqa: N818 # a state of the pool, not an error of anyone
+    """All places are taken."""
+
+
+class Workers:
+    """Runs functions of a connection off the event loop, each within its time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="graphsvc")
+        self._here = threading.local()
+        self._opened: list[Connection] = []
+        self._places = threading.BoundedSemaphore(WAITING)
+
+    async def run(self, work: Callable[[Connection], T], seconds: float) -> T:
+        """Run `work`; raise Busy when there is no place, TimeoutError when it is not done in time.
+
+        A thread cannot be stopped from outside, so the connection stops it: statements end when the time is over.
+        """
+        if not self._places.acquire(blocking=False):
+            raise Busy
+        job = self._pool.submit(self._work, work, time.monotonic() + seconds)
+        # The place is taken until the thread is free again, not until the asker gave up.
+        job.add_done_callback(lambda _: self._places.release())
+        async with asyncio.timeout(seconds):
+            return await asyncio.wrap_future(job)
+
+    def close(self) -> None:
+        """Wait for what runs and close the connections."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for db in self._opened:
+            db.close()
+
+    def _work(self, work: Callable[[Connection], T], until: float) -> T:
+        db = self._connection()
+        db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        try:
+            return work(db)
+        finally:
+            db.set_progress_handler(None, 0)
+
+    def _connection(self) -> Connection:
+        db: Connection | None = getattr(self._here, "db", None)
+        if db is None:
+            db = self._here.db = database.connect(self._settings)
+            self._opened.append(db)
+        return db

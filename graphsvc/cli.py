@@ -1,0 +1,634 @@
+"""The command line. Rooms are imported inside the commands, so that `--help` and the tool start fast.
+
+Standard output carries the answer, standard error everything else: progress, notes, errors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import click
+
+from graphsvc import __version__, config
+from graphsvc.errors import GraphsvcError, InvalidInput, NotFoundError
+
+if TYPE_CHECKING:
+    from graphsvc.importers.discover import Found
+    from graphsvc.importers.run import Report
+    from graphsvc.model import Event
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INTERRUPTED: Final = 130  # as a shell reports SIGINT
+_PAGE: Final = 100_000  # tokens a page when `cat` reads the whole for a person
+_BATCH: Final = 256  # events, and
+_BATCH_BYTES: Final = 4 << 20  # bytes that `capture` stores in one transaction
+_SHOWN: Final = 20  # gaps and skipped files a person is shown; --json lists all
+_CAFE: Final = "/home/demo/harbor-cafe"  # the project of the demo conversations
+_CAFE_SESSION: Final = "harbor-cafe-2026-11-05"
+
+
+class Command(click.Command):
+    """A command whose errors are one line: a sentence for people, an object for programs."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except GraphsvcError as error:
+            if ctx.params.get("as_json"):
+                _line({"error": _described(error)})
+            else:
+                click.echo(f"graphsvc: {_printable(str(error))}", err=True)
+                if isinstance(error, NotFoundError):
+                    click.echo(f"try: {_printable(error.suggestion)}", err=True)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+
+class Program(click.Group):
+    """The group of all commands, in the order a newcomer needs them."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's own signature
+        return list(self.commands)
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="graphsvc")
+def program() -> None:
+    """Session memory with lineage for coding agents.
+
+    \b
+    graphsvc demo                        a guided tour of two small conversations
+    graphsvc import                      find and import the histories on this machine
+    graphsvc search "why cents"          ask in English or Chinese
+    graphsvc ls, cd ID, cat ID           walk from a session to what it made, and why
+
+    Every id in an answer works as the next target. GRAPHSVC_HOME chooses where everything is kept.
+    """
+
+
+def main() -> None:
+    """Run the command line; what is printed is UTF-8 whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    program(prog_name="graphsvc")
+
+
+def as_json(command: F) -> F:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on one line, for programs.")(command)
+
+
+def asking(command: F) -> F:
+    """Add who asks: --viewer and --project."""
+    command = click.option("--project", metavar="KEY|all", help="Ask about this project; default: the folder's.")(
+        command
+    )
+    return click.option("--viewer", metavar="SESSION", help="Ask as this session sees it.")(command)
+
+
+def paging(command: F) -> F:
+    """Add the parameters every call of the tool has."""
+    command = click.option("--cursor", help="The next page of the previous answer.")(command)
+    return click.option("--token-budget", type=int, metavar="N", help="Most tokens of the answer (default 4000).")(
+        command
+    )
+
+
+def limited(command: F) -> F:
+    """Add --limit."""
+    return click.option("--limit", type=int, metavar="N", help="Most rows, 1 to 50 (default 20).")(command)
+
+
+def filters(command: F) -> F:
+    """Add the filters of search and grep, named as the tool's parameters."""
+    for option in (
+        limited,
+        click.option("--order", metavar="asc|desc", help="By time; default: by score."),
+        click.option("--until", metavar="TIME", help="Up to this ISO time or date, inclusive."),
+        click.option("--since", metavar="TIME", help="From this ISO time or date on, inclusive."),
+        click.option("--session-id", metavar="SESSION", help="Only this session."),
+        click.option("--kind", metavar="KIND", help="Only this kind: user_message, tool_call, decision, …"),
+    ):
+        command = option(command)
+    return command
+
+
+@program.command("import")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--project", metavar="KEY", help="File everything under this project; default: as the conversations say.")
+@click.option("--format", "format_", metavar="FORMAT", help="Read as this format; default: by content.")
+@click.option("--yes", is_flag=True, help="Import all histories found, without asking.")
+@click.option("--demo", "or_demo", is_flag=True, help="Show the demo when no history is found.")
+@as_json
+def import_(
+    paths: tuple[Path, ...], project: str | None, format_: str | None, yes: bool, or_demo: bool, as_json: bool
+) -> None:
+    """Import conversations from files and folders; without a PATH, the histories found on this machine.
+
+    \b
+    graphsvc import                            what do my agents have? asks once
+    graphsvc import ~/.claude/projects         a folder, with everything below it
+    graphsvc import talk.jsonl --format neutral
+
+    The format is found by content. A line that cannot be read is a gap: it is reported, the rest is imported.
+    Importing again adds nothing, and picks up where a growing file ended.
+    """
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise InvalidInput("path", f"{str(missing)!r} does not exist", "files and folders")
+    found = [] if paths else _histories(yes or as_json, as_json)
+    if not paths and not found:
+        if or_demo:
+            _demo()
+        elif as_json:
+            _line(_import([], project, format_).to_json())
+        return
+    report = _import(paths or found, project, format_)
+    if as_json:
+        _line(report.to_json())
+        return
+    _reported(report)
+    if not paths:
+        _walk([{"kind": "user_message", "limit": 5}, {"nav": "ls"}, {"kind": "decision", "limit": 5}], "all")
+
+
+@program.command()
+@as_json
+def capture(as_json: bool) -> None:
+    """Read neutral events on standard input, one JSON a line, and store them.
+
+    \b
+    echo '{"session_id": "s1", "kind": "user_message", "origin": "m1", "body": "Hello"}' | graphsvc capture
+
+    Each line has session_id, kind, origin and body; ts, project, cwd, actor and meta are optional.
+    A bad line is rejected with its number and the reason, the others are stored. Exit 2 if any was rejected.
+    """
+    from graphsvc.memory import capture as memory
+    from graphsvc.store import database
+
+    accepted = duplicates = position = 0
+    rejected: list[dict[str, object]] = []
+    with closing(database.connect(config.from_environment())) as db:
+        for batch in _batches(sys.stdin.buffer, rejected):
+            done = memory.capture(db, [event for _, event in batch])
+            accepted, duplicates, position = accepted + done.accepted, duplicates + done.duplicates, done.position
+            rejected += [
+                {"line": batch[bad.index][0], "code": bad.code, "message": bad.message} for bad in done.rejected
+            ]
+    rejected.sort(key=lambda bad: int(str(bad["line"])))
+    if as_json:
+        _line({"accepted": accepted, "duplicates": duplicates, "rejected": rejected, "position": position})
+    else:
+        for bad in rejected:
+            click.echo(f"line {bad['line']}: {_printable(str(bad['message']))}", err=True)
+        click.echo(f"{accepted} stored, {duplicates} known, {len(rejected)} rejected")
+    sys.exit(2 if rejected else 0)
+
+
+@program.command()
+@click.argument("arguments")
+@asking
+def tool(arguments: str, viewer: str | None, project: str | None) -> None:
+    """Call query_session_memory with ARGUMENTS, a JSON object (or - for standard input).
+
+    \b
+    graphsvc tool '{"query": "receipt"}'
+    graphsvc tool '{"nav": "cd", "target": "docs/ordering.md"}'
+
+    Prints the answer as one compact line. Exit 0: something is there; 1: not found; 2: bad arguments.
+    """
+    try:
+        printed, code = _call(viewer, project, _object(arguments))
+    except GraphsvcError as error:
+        _line({"error": _described(error)})
+        sys.exit(error.exit_code)
+    _put(printed)
+    sys.exit(code)
+
+
+@program.command()
+@click.argument("target", required=False)
+@paging
+@limited
+@asking
+@as_json
+def ls(target: str | None, viewer: str | None, project: str | None, as_json: bool, **parameters: object) -> None:
+    """List what a session made and left to do, or the edges of an asset; without TARGET, the latest session.
+
+    \b
+    graphsvc ls
+    graphsvc ls harbor-cafe-2026-11-05
+    graphsvc ls docs/ordering.md
+    """
+    _show(viewer, project, as_json, nav="ls", target=target, **parameters)
+
+
+@program.command()
+@click.argument("target")
+@paging
+@limited
+@asking
+@as_json
+def cd(target: str, viewer: str | None, project: str | None, as_json: bool, **parameters: object) -> None:
+    """Show one node: its title, the event it came from, and everything it is connected to.
+
+    \b
+    graphsvc cd docs/ordering.md
+    graphsvc cd decision-41
+    """
+    _show(viewer, project, as_json, nav="cd", target=target, **parameters)
+
+
+@program.command()
+@click.argument("target")
+@paging
+@asking
+@as_json
+def cat(
+    target: str, viewer: str | None, project: str | None, as_json: bool, cursor: str | None, token_budget: int | None
+) -> None:
+    """Print the whole content of an asset or event. With --json one page, as the tool gives it.
+
+    \b
+    graphsvc cat docs/ordering.md
+    graphsvc cat event-40
+    """
+    if as_json:
+        _show(viewer, project, as_json, nav="cat", target=target, cursor=cursor, token_budget=token_budget)
+    from graphsvc import render
+
+    budget = token_budget or _PAGE
+    page = _answer(viewer, project, nav="cat", target=target, cursor=cursor, token_budget=budget)
+    while page["kind"] == "content":
+        for item in page["items"]:
+            render.write(item["label"])
+        if "cursor" not in page:
+            break
+        page = _answer(viewer, project, nav="cat", target=target, cursor=page["cursor"], token_budget=budget)
+    else:
+        render.answer(page)
+        sys.exit(_code(page))
+    render.remarks(page)
+
+
+@program.command()
+@click.argument("query")
+@filters
+@paging
+@asking
+@as_json
+def grep(query: str, viewer: str | None, project: str | None, as_json: bool, **parameters: object) -> None:
+    """Find QUERY in the text of events and in titles, paths and content of assets; prints the lines around it.
+
+    \b
+    graphsvc grep total_cents
+    graphsvc grep 到店付款 --session-id harbor-cafe-2026-11-05
+    """
+    _show(viewer, project, as_json, nav="grep", query=query, **parameters)
+
+
+@program.command()
+@click.argument("query", required=False)
+@filters
+@click.option("--count-only", is_flag=True, help="Print the number of hits.")
+@paging
+@asking
+@as_json
+def search(
+    query: str | None, count_only: bool, viewer: str | None, project: str | None, as_json: bool, **parameters: object
+) -> None:
+    """Search everything that was said and done; without QUERY, the newest that passes the filters.
+
+    \b
+    graphsvc search "rounding error"
+    graphsvc search 退款 --kind user_message --since 2026-11-01
+    graphsvc search --kind decision
+    """
+    _show(viewer, project, as_json, query=query, count_only=count_only or None, **parameters)
+
+
+@program.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on.")
+@click.option("--port", default=8137, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="Written when the service answers: url, socket, token_file, pid.",
+)
+def serve(host: str, port: int, ready_file: Path | None) -> None:
+    """Answer GraphQL on loopback and on a socket in the home, until stopped.
+
+    \b
+    graphsvc serve
+    graphsvc serve --port 0 --ready-file ready.json
+    """
+    from graphsvc.api import app
+
+    app.serve(config.from_environment(), host=host, port=port, ready_file=ready_file)
+
+
+@program.command()
+@click.option("--check", is_flag=True, help="Change nothing; compare the tables with a replay, exit 1 if they differ.")
+@as_json
+def rebuild(check: bool, as_json: bool) -> None:
+    """Drop everything that was derived and replay the ledger; the events themselves are never touched."""
+    from graphsvc import render
+    from graphsvc.memory import rebuild as replay
+    from graphsvc.store import database
+
+    settings = config.from_environment()
+    with closing(database.connect(settings)) as db:
+        if not check:
+            with render.progress("replaying the ledger") as progress:
+                events = replay.rebuild(db, progress)
+            if as_json:
+                _line({"events": events})
+            else:
+                click.echo(f"replayed {events} events")
+            return
+    with render.progress("comparing with the ledger") as progress:
+        differences = replay.check(settings, progress)
+    if as_json:
+        _line({"differences": [asdict(difference) for difference in differences]})
+    elif differences:
+        render.table(("id", "table", "problem"), [(found.id, found.table, found.problem) for found in differences])
+    else:
+        click.echo("the tables hold what the ledger gives")
+    sys.exit(1 if differences else 0)
+
+
+@program.command()
+@asking
+@as_json
+def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
+    """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
+    from graphsvc.memory import scope
+    from graphsvc.memory import stats as memory
+    from graphsvc.store import database
+
+    asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
+    with closing(database.connect(config.from_environment())) as db, database.snapshot(db):
+        asked, _ = scope.resolve(db, asker, None)
+        counted = asdict(memory.stats(db, asked))
+    if as_json:
+        _line(counted)
+        return
+    from graphsvc import render
+
+    rows = [(name, count) for name, count in counted.items() if not isinstance(count, dict)]
+    for name in ("kinds", "records", "edges"):
+        rows += [(f"{name}: {kind}", count) for kind, count in counted[name].items()]
+    render.table(("what", "count"), rows)
+
+
+@program.command()
+def schema() -> None:
+    """Print the GraphQL schema (SDL)."""
+    from graphsvc.api import schema as api
+
+    sys.stdout.buffer.write(api.print_sdl().encode("utf-8"))
+
+
+@program.command()
+def demo() -> None:
+    """Import two small conversations and show what can be asked about them.
+
+    They are a project of their own and mix with nothing: two sessions about a café's ordering page, the first in
+    English, the second in Chinese, in which a decision of the first one is replaced.
+    """
+    _demo()
+
+
+def _demo() -> None:
+    """Import the demo and walk through it; every answer comes from the store."""
+    from graphsvc import render, resources
+
+    files = [resources.ROOT / name for name in resources.names("examples/demo", ".jsonl")]
+    report = _import(files, None, None)
+    render.title(f"The demo: {len(report.sessions)} sessions of {_CAFE}")
+    render.table(("session",), [(f"session-{name}",) for name in report.sessions])
+    for session in report.sessions:
+        _walk([{"nav": "ls", "target": session}], _CAFE)
+    replaced = _answer(None, _CAFE, kind="decision", query="card", limit=1)
+    _walk(
+        [
+            {"nav": "cd", "target": "docs/ordering.md"},
+            {"kind": "decision"},
+            *({"nav": "cd", "target": hit["id"]} for hit in replaced["results"]),
+            {"query": "rounding error", "limit": 3},
+            {"query": "取餐码", "limit": 3},
+            {"nav": "cat", "target": "docs/付款说明.md"},
+        ],
+        _CAFE,
+    )
+    render.title("Every id above works with graphsvc cd and graphsvc cat. Your own history: graphsvc import")
+
+
+def _walk(steps: Iterable[Mapping[str, object]], project: str) -> None:
+    """Show each call as the command a person would type, and its answer."""
+    from graphsvc import render
+
+    for step in steps:
+        answer = _answer(None, project, **step)
+        print()
+        render.title(f"$ {_typed(step, project)}")
+        if step.get("nav") == "cat":
+            render.write("".join(item["label"] for item in answer["items"]))
+        else:
+            render.answer(answer)
+
+
+def _typed(step: Mapping[str, object], project: str) -> str:
+    """Write a call of the tool as a command."""
+    name = str(step.get("nav", "search"))
+    given = [str(step[word]) for word in ("target", "query") if word in step]
+    options = [f"--{key.replace('_', '-')} {value}" for key, value in step.items() if key in {"kind", "limit"}]
+    return " ".join(["graphsvc", name, *map(shlex.quote, given), *options, f"--project {shlex.quote(project)}"])
+
+
+def _histories(yes: bool, quiet: bool) -> list[Path]:
+    """Find the histories on this machine, show them, ask once; return the files to import, newest first."""
+    from graphsvc.importers import discover
+
+    found = discover.discover(os.environ, Path.home())
+    files = discover.newest_first(found)
+    if quiet:
+        return files
+    from graphsvc import render
+
+    if found:
+        render.table(("host", "sessions", "size", "newest", "where", "note"), map(_history, found))
+    if not files:
+        click.echo("No history that can be imported was found on this machine. See how it works: graphsvc demo")
+        return []
+    question = f"Import {len(files)} files into {config.from_environment().home}?"
+    if yes or click.confirm(question, default=True):
+        return files
+    sys.exit(0)
+
+
+def _history(found: Found) -> tuple[object, ...]:
+    """Write one history as a row."""
+    from graphsvc import render
+
+    note = "" if found.importable else "no importer yet"
+    newest = render.day(found.newest)
+    return (found.host, len(found.files), render.size(found.bytes), newest, str(found.path), note)
+
+
+def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> Report:
+    """Import files and folders in the order given, with a bar when somebody watches."""
+    from graphsvc import render
+    from graphsvc.importers import run
+    from graphsvc.memory import capture as memory
+    from graphsvc.memory import clock
+    from graphsvc.store import database, imports
+
+    with closing(database.connect(config.from_environment())) as db, render.progress("importing") as progress:
+        return run.import_files(
+            paths,
+            capture=lambda batch: memory.capture(db, batch),
+            known=lambda path: imports.known(db, path),
+            record=lambda path, done: imports.record(db, path, done, clock.utc_text(clock.system())),
+            project=project,
+            format=format_,
+            progress=lambda _, done, total: progress(done, total),
+        )
+
+
+def _reported(report: Report) -> None:
+    """Tell a person what an import did: counts and sessions, and on standard error what could not be read."""
+    from graphsvc import render
+
+    problems = [f"{gap['file']}:{gap['line']}: {gap['reason']}" for gap in report.gaps]
+    problems += [f"{skipped['file']}: skipped, {skipped['reason']}" for skipped in report.skipped]
+    for problem in problems[:_SHOWN]:
+        render.say(problem)
+    if len(problems) > _SHOWN:
+        render.say(f"and {len(problems) - _SHOWN} more: --json lists them")
+    render.title(
+        f"{report.files} files, {report.records} records: {report.events_added} events added, "
+        f"{report.duplicates} known, {len(report.gaps)} gaps, {len(report.skipped)} skipped"
+    )
+    render.table(("kind", "events"), sorted(report.kinds.items()))
+    names = list(report.sessions)
+    render.table(("session",), [(f"session-{name}",) for name in names[:_SHOWN]])
+    if len(names) > _SHOWN:
+        render.say(f"and {len(names) - _SHOWN} more sessions")
+
+
+def _batches(stream: Iterable[bytes], rejected: list[dict[str, object]]) -> Iterator[list[tuple[int, Event]]]:
+    """Yield the events of the lines in batches, the last one even if empty; add to `rejected` what is no event."""
+    from graphsvc.importers import neutral, source
+
+    batch: list[tuple[int, Event]] = []
+    held = 0
+    for number, data in enumerate(stream, 1):
+        text = data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data
+        if not text.strip(b" \t\r\n"):
+            continue
+        try:
+            batch.append((number, neutral.parse_event(source.decode(text.removesuffix(b"\n")))))
+        except source.UnreadableError as error:
+            rejected.append({"line": number, "code": "invalid-json", "message": str(error)})
+        except InvalidInput as error:
+            rejected.append({"line": number, "code": "invalid-input", "message": str(error)})
+        held += len(data)
+        if len(batch) >= _BATCH or held >= _BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+    yield batch
+
+
+def _show(viewer: str | None, project: str | None, as_json: bool, **arguments: object) -> NoReturn:
+    """Call the tool, print its answer, and leave with its exit code."""
+    if as_json:
+        printed, code = _call(viewer, project, arguments)
+        _put(printed)
+        sys.exit(code)
+    from graphsvc import render
+
+    answer = _answer(viewer, project, **arguments)
+    render.answer(answer)
+    sys.exit(_code(answer))
+
+
+def _answer(viewer: str | None, project: str | None, **arguments: object) -> dict[str, Any]:
+    """Call the tool for a person; an argument it refuses is an error of the command."""
+    printed, _ = _call(viewer, project, arguments)
+    answer: dict[str, Any] = json.loads(printed)
+    if problem := answer.get("error"):
+        raise InvalidInput(problem["field"], problem["problem"], problem["allowed"])
+    return answer
+
+
+def _code(answer: Mapping[str, object]) -> int:
+    return 1 if answer.get("status") == "not-found" else 0
+
+
+def _call(viewer: str | None, project: str | None, arguments: Mapping[str, object]) -> tuple[str, int]:
+    """Send one call of the tool as the local owner, from this folder."""
+    from graphsvc.api import client
+    from graphsvc.api import tool as api_tool
+    from graphsvc.memory.scope import Asker
+
+    asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return api_tool.call(given, client.connect(config.from_environment(), asker))
+
+
+def _object(text: str) -> Mapping[str, object]:
+    """Read the tool's arguments from the command line, or from standard input for `-`."""
+    try:
+        value = json.loads(sys.stdin.buffer.read().decode("utf-8") if text == "-" else text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise InvalidInput("arguments", "no JSON object", 'an object such as {"query": "receipt"}')
+    return value
+
+
+def _described(error: GraphsvcError) -> dict[str, object]:
+    """Write an error as the tool does: what it is about, what would do, and the sentence people read."""
+    about = {
+        name: value
+        for name in ("field", "problem", "allowed", "target", "suggestion")
+        if (value := getattr(error, name, None))
+    }
+    return {**about, "message": str(error)}
+
+
+def _line(value: object) -> None:
+    """Print a value as one compact JSON line."""
+    from graphsvc.memory import budget
+
+    _put(budget.line(value))
+
+
+def _put(line: str) -> None:
+    """Write one line as UTF-8, whatever the locale."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _printable(text: str) -> str:
+    """Replace what would steer a terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""One call of `query_session_memory`: check, resolve who asks, answer. Every transport comes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from graphsvc.envelope import NavResult, SearchResult
+from graphsvc.errors import NotFoundError
+from graphsvc.memory import content, nav, search
+from graphsvc.memory.budget import cost
+from graphsvc.memory.request import Request, check
+from graphsvc.memory.scope import Asker, resolve
+from graphsvc.store import visibility
+from graphsvc.store.database import Connection, snapshot
+from graphsvc.store.visibility import Viewer
+
+_VERBS = {"ls": nav.ls, "cd": nav.cd, "cat": content.cat, "grep": search.grep}
+
+
+def answer(db: Connection, asker: Asker, arguments: Mapping[str, object]) -> NavResult | SearchResult:
+    """Answer one call; raise InvalidInput for arguments outside the contract."""
+    request = check(arguments)
+    try:
+        viewer, notes = resolve(db, asker, request.project)
+    except NotFoundError as error:
+        if request.nav is None:
+            return SearchResult(status="not-found", results=[], suggestion=error.suggestion)
+        return nav.not_found(request, error)
+    if request.nav is None:
+        return search.search(db, viewer, request)
+    return _noted(navigate(db, viewer, request), db, viewer, notes, request)
+
+
+def navigate(db: Connection, viewer: Viewer, request: Request) -> NavResult:
+    """Answer a navigation call."""
+    try:
+        if request.nav == "grep":
+            return search.grep(db, viewer, request)
+        with snapshot(db):
+            return _VERBS[str(request.nav)](db, viewer, request)
+    except NotFoundError as error:
+        return nav.not_found(request, error)
+
+
+def _noted(result: NavResult, db: Connection, viewer: Viewer, notes: list[str], request: Request) -> NavResult:
+    """Add what the reader should know, as far as the budget takes it."""
+    if visibility.any_hidden(db, viewer):
+        notes = [*notes, visibility.NOTE]
+    every = list(dict.fromkeys([*(result.notes or []), *notes]))
+    noted = replace(result, notes=every or None)
+    return noted if cost(noted) <= request.token_budget else result

@@ -1,0 +1,294 @@
+"""Events in: redact, find their place, append once per origin, and project, all in one transaction.
+
+The order of one event: what must never be stored is taken out, an isolation phrase takes effect, the event is appended,
+`apply` gives its rows, `derive` gives the events behind it, and those go the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from graphsvc import states
+from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, NotFoundError
+from graphsvc.memory import clock, paths
+from graphsvc.memory.apply import CREATES, apply
+from graphsvc.memory.derive import derive, toggle
+from graphsvc.memory.redact import redact, redact_value, strip_private
+from graphsvc.model import RECORD_KINDS, Event, EventKind, NodeType, Record, Stored
+from graphsvc.store import events, rows
+from graphsvc.store.database import Connection, transaction
+from graphsvc.store.view import View
+
+MAX_NAME: Final = 1024
+MAX_PATH: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An event that was not stored: its place in the batch, and why."""
+
+    index: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What became of a batch. `kinds` counts the ledger rows added, events by rule included."""
+
+    accepted: int
+    duplicates: int
+    rejected: tuple[Rejected, ...]
+    kinds: dict[str, int]
+    position: int
+
+
+class Refused(GraphsvcError):
+    """An event that contradicts what the store holds."""
+
+    exit_code = 2
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def capture(db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.system) -> Captured:
+    """Store a batch of events in one transaction; an event that cannot be stored is reported and changes nothing."""
+    received_at = clock.utc_text(now())
+    kinds: Counter[str] = Counter()
+    rejected: list[Rejected] = []
+    duplicates = 0
+    with transaction(db):
+        for index, event in enumerate(batch):
+            try:
+                added = _one(db, event, received_at)
+            except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
+                rejected.append(Rejected(index, _code(error), str(error)))
+                continue
+            duplicates += not added
+            kinds.update(str(one.kind) for one in added)
+        position = events.position(db)
+    return Captured(len(batch) - duplicates - len(rejected), duplicates, tuple(rejected), dict(kinds), position)
+
+
+def _one(db: Connection, event: Event, received_at: str) -> list[Stored]:
+    """Store one event and what follows from it; return what was added, nothing for a duplicate."""
+    clean = _clean(event)
+    project, session = _place(db, clean)
+    view = View(db)
+    if project is not None:
+        old = events.by_origin(db, project, clean.origin)
+        if old is not None:
+            if not _same(old, clean):
+                clean = _conflicting(clean)
+                old = events.by_origin(db, project, clean.origin)
+            if old is not None:
+                return _copy(db, view, clean, old, session, received_at)
+    clean = _checked(view, clean, project, session)
+    if project is None:
+        project = events.intern_project(db, clean.project or _default_project(clean))
+    if session is None:
+        session = events.intern_session(db, clean.session_id, project)
+    added = []
+    switch = toggle(clean)
+    if switch is not None:
+        meta = {"action": switch, "cause": clean.origin}
+        phrase = replace(clean, kind=EventKind.ISOLATION, origin=f"rule:{clean.origin}:switch", body=switch, meta=meta)
+        added += _write(db, view, phrase, project, session, received_at)
+    return added + _write(db, view, clean, project, session, received_at)
+
+
+def _write(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> list[Stored]:
+    """Append an event, apply it, and then what it causes."""
+    added: list[Stored] = []
+    queue = deque([event])
+    while queue:
+        one = queue.popleft()
+        if events.by_origin(db, project, one.origin) is not None:
+            continue  # a rule whose event is there already
+        known = view.session(session)
+        isolated = known is not None and known.isolated
+        if one.kind is EventKind.ISOLATION:
+            isolated = one.meta.get("action") == "on"
+        at = one.ts or events.last_at(db, session) or received_at
+        stored = events.append(
+            db, one, project=project, session=session, at=at, received_at=received_at, isolated=isolated
+        )
+        for row in apply(stored, view):
+            rows.put(db, row)
+        added.append(stored)
+        queue.extend(derive(stored, view))
+    return added
+
+
+def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | None, received_at: str) -> list[Stored]:
+    """Note that a session contains an event of another one; its own event again is a duplicate."""
+    if old.session == session or (session is not None and view.member(session, old.id)):
+        return []
+    if session is None:
+        session = events.intern_session(db, event.session_id, old.project)
+    member = Event(
+        session_id=event.session_id,
+        kind=EventKind.EDGE,
+        origin=f"member:{event.session_id}:{old.origin}"[: MAX_NAME * 3],
+        body="",
+        ts=event.ts,
+        actor=event.actor,
+        meta={"action": "member", "of": old.origin, **{k: v for k, v in event.meta.items() if k in {"host", "cwd"}}},
+    )
+    return _write(db, view, member, old.project, session, received_at)
+
+
+def _clean(event: Event) -> Event:
+    """Check the names, take out what must not be stored, and put the cwd where it stays."""
+    for field, limit in (
+        ("session_id", MAX_NAME),
+        ("origin", MAX_NAME),
+        ("actor", MAX_NAME),
+        ("cwd", MAX_PATH),
+        ("project", MAX_PATH),
+    ):
+        _name(field, getattr(event, field), limit)
+    meta = dict(event.meta)
+    if event.cwd:
+        meta["cwd"] = event.cwd
+    redacted = redact_value(meta)
+    return replace(
+        event,
+        body=redact(strip_private(event.body)),
+        meta=redacted if isinstance(redacted, dict) else {},
+    )
+
+
+def _name(field: str, value: str | None, limit: int) -> None:
+    if value is None and field not in {"session_id", "origin"}:
+        return
+    if not value:
+        raise InvalidInput(field, "is empty", "a text")
+    if len(value) > limit:
+        raise InvalidInput(field, f"has {len(value)} characters", f"at most {limit}")
+    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidInput(field, "holds a NUL or a lone surrogate", "valid Unicode text")
+
+
+def _place(db: Connection, event: Event) -> tuple[int | None, int | None]:
+    """Return (project, session) as far as they exist. A session belongs to the project of its first event."""
+    found = events.find_session(db, event.session_id)
+    if found is None:
+        return events.find_project(db, event.project or _default_project(event)), None
+    session, project = found
+    if event.project is not None and events.find_project(db, event.project) != project:
+        old = events.by_origin(db, project, event.origin)
+        if old is None or not _same(old, event):
+            key = events.project_key(db, project)
+            raise Refused(
+                "project-conflict",
+                f"session {event.session_id} belongs to project {key}: leave `project` out, or use another session_id",
+            )
+    return project, session
+
+
+def _default_project(event: Event) -> str:
+    return paths.project_of(event.cwd) if event.cwd else paths.NO_PROJECT
+
+
+def _same(old: Stored, event: Event) -> bool:
+    return old.kind is event.kind and old.body == event.body
+
+
+def _conflicting(event: Event) -> Event:
+    """Name an event whose origin stands for something else; it is kept, and says so."""
+    digest = hashlib.sha256(f"{event.kind}\n".encode() + events.encode(event.body)).hexdigest()[:8]
+    meta = {**event.meta, "conflicts_with": event.origin}
+    return replace(event, origin=f"{event.origin}#{digest}", meta=meta)
+
+
+def _action(event: Event) -> str:
+    action = event.meta.get("action")
+    return action if isinstance(action, str) else "record"
+
+
+def _checked(view: View, event: Event, project: int | None, session: int | None) -> Event:
+    """Refuse a state change that its machine, or the isolation of the session, does not allow."""
+    if event.kind is EventKind.ISOLATION:
+        return _switch(event)
+    if event.kind is EventKind.PUBLISH:
+        return _published(view, event)
+    if event.kind not in RECORD_KINDS:
+        return event
+    action = _action(event)
+    machine = states.MACHINES[NodeType(event.kind)]
+    moves = {name for allowed in machine.values() for name in allowed}
+    known = {*moves, "record"} | ({"propose"} if event.kind is EventKind.DECISION else set())
+    if event.kind is EventKind.TODO:
+        known.add("snapshot")
+    if action not in known:
+        raise InvalidInput("meta.action", f"{action[:80]!r} is unknown for a {event.kind}", ", ".join(sorted(known)))
+    if action not in moves:
+        return event
+    record = _subject(view, event, project, session)
+    at = event.ts or (events.last_at(view.db, session) if session is not None else None)
+    if at is None or at >= record.changed_at:
+        states.move(NodeType(event.kind), record.status, action)
+    state = view.session(session) if session is not None else None
+    if state is not None and state.isolated and not view.hidden(record.id):
+        name = f"{record.type}-{record.id}"
+        raise Refused("isolated-session", f"an isolated session cannot change {name}, which others see")
+    source = view.event(record.id)
+    meta = {name: value for name, value in event.meta.items() if name != "id"}
+    return replace(event, meta={**meta, "of": source.origin}) if source and "key" not in meta else event
+
+
+def _subject(view: View, event: Event, project: int | None, session: int | None) -> Record:
+    """Find the record a state change names: by the id people see, by origin, or by the host's own id."""
+    number, of, key = event.meta.get("id"), event.meta.get("of"), event.meta.get("key")
+    found: Record | None = None
+    if number is not None:
+        digits = str(number).rpartition("-")[2]
+        found = view.record(int(digits)) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
+    elif isinstance(of, str) and project is not None:
+        origin = events.by_origin(view.db, project, of)
+        found = view.record(origin.id) if origin else None
+    elif isinstance(key, str) and session is not None:
+        found = view.record_by_key(session, NodeType(event.kind), key)
+    if (
+        found is None
+        or found.type != NodeType(event.kind)
+        or found.project != project
+        or (view.hidden(found.id) and found.session != session)
+    ):
+        raise NotFoundError(
+            str(number or of or key)[:200], f"meta.of is the origin of the event that recorded the {event.kind}"
+        )
+    return found
+
+
+def _switch(event: Event) -> Event:
+    action = event.meta.get("action") or event.body.strip().lower()
+    if action not in {"on", "off"}:
+        raise InvalidInput("meta.action", f"{str(action)[:80]!r} is unknown", "on, off")
+    return replace(event, meta={**event.meta, "action": action})
+
+
+def _published(view: View, event: Event) -> Event:
+    """Name what is published by origin, so that the ledger means the same elsewhere."""
+    given = event.meta.get("ids")
+    numbers = [str(name).rpartition("-")[2] for name in given] if isinstance(given, list) else []
+    found = [
+        view.event(int(number)) for number in numbers if number.isascii() and number.isdigit() and len(number) < 18
+    ]
+    meta = {name: value for name, value in event.meta.items() if name != "ids"}
+    return replace(event, meta={"of": [source.origin for source in found if source], **meta})
+
+
+def _code(error: GraphsvcError) -> str:
+    if isinstance(error, Refused):
+        return error.code
+    return {InvalidInput: "invalid-input", InvalidTransition: "invalid-transition", NotFoundError: "not-found"}[
+        type(error)
+    ]

@@ -1,0 +1,180 @@
+"""`cat`: whole contents, in pages cut at code points. The labels of all pages joined are the content.
+
+A live file is opened only when it is a registered asset below its project's folder: the path is walked from the root by
+descriptors without following a link, and only a regular file is read, so that no swap of a folder for a link between a check
+and the open can lead outside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from graphsvc.envelope import Long, NavContext, NavItem, NavKind, NavResult
+from graphsvc.memory import fit, nav
+from graphsvc.memory.fit import row
+from graphsvc.memory.request import Request
+from graphsvc.memory.targets import HIDDEN, Found, call, resolve
+from graphsvc.model import EventKind, Record, Stored
+from graphsvc.store import assets, events, visibility
+from graphsvc.store.assets import AssetRow
+from graphsvc.store.database import Connection
+from graphsvc.store.sessions import SessionRow
+from graphsvc.store.visibility import Viewer, visible
+
+MAX_FILE: Final = 64 * 1024 * 1024  # bytes of a live file that are read
+BINARY: Final = "[binary file, {size} bytes: {path}]"
+UNREADABLE: Final = "[文件不可读: {path}]"
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Unreadable(Exception):
+    """The live file cannot be shown; the message says why."""
+
+
+def cat(db: Connection, viewer: Viewer, request: Request) -> NavResult:
+    """Return the content of a session, an asset, an event or a record, from the request's cursor on."""
+    found = resolve(db, viewer, str(request.target), "cat")
+    if isinstance(found, list):
+        return nav.several(found, request)
+    match found.node:
+        case None:
+            return nav.hidden(found, NavKind.CONTENT, request)
+        case SessionRow() as session:
+            return _session(db, viewer, found, session, request)
+        case AssetRow() as asset:
+            return _asset(db, viewer, found, asset, request)
+        case Record() as record:
+            return _page(found, record.text, request)
+        case Stored() as event:
+            version = assets.version_of(db, event.id)
+            text = version.content if version is not None and version.content is not None else event.body
+            return _page(found, text, request)
+
+
+def _page(
+    found: Found, text: str, request: Request, suggestion: str | None = None, notes: list[str] | None = None
+) -> NavResult:
+    start = fit.cursor_read(request)
+    result = NavResult(
+        kind=NavKind.CONTENT, title=nav.title(found), items=[], context=nav.context(found), notes=notes,
+        suggestion=suggestion or nav.also(found, "cat"),
+    )  # fmt: skip
+    page, taken = fit.content(result, _row(found), text, start, request)
+    end = start + taken
+    return replace(page, cursor=fit.cursor_write(request, end) if end < len(text) else None)
+
+
+def _row(found: Found) -> NavItem:
+    """The row that carries the content: the node itself, typed as navigation shows it."""
+    shown = found.id.type if found.id.type in {"session", "asset", "decision", "todo"} else "event"
+    number = f"event-{found.id.key}" if shown == "event" else str(found.id)
+    return row(number, shown, "", str(found.id) if number != str(found.id) else None)
+
+
+def _asset(db: Connection, viewer: Viewer, found: Found, asset: AssetRow, request: Request) -> NavResult:
+    """Show the live file; when it cannot be read, say so and name the newest whole version that was captured."""
+    path = asset.path if asset.path.startswith("/") else posixpath.join(asset.project_key, asset.path)
+    versions = assets.versions(db, viewer, asset.id)
+    if assets.newest(db, asset.id) not in {version.event for version in versions}:
+        # What lies in the folder now was written by an isolated session.
+        return _page(found, versions[-1].content or "", request, None, [visibility.NOTE])
+    try:
+        text, note = live(asset.project_key, asset.path)
+    except Unreadable as problem:
+        whole = [version for version in versions if version.content is not None]
+        suggestion = call(nav="cat", target=f"event-{whole[-1].event}") if whole else None
+        marker = UNREADABLE.format(path=path.encode("unicode_escape").decode() if not path.isprintable() else path)
+        return _page(found, marker, request, suggestion, [str(problem)])
+    return _page(found, text, request, None, [note] if note else None)
+
+
+def live(root: str, path: str) -> tuple[str, str | None]:
+    """Read a registered file below its project's folder; return its text and a note, or raise Unreadable."""
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    if path.startswith("/") or ".." in parts or not parts or not root.startswith("/"):
+        raise Unreadable("outside its project's folder")
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    except (OSError, ValueError):
+        raise Unreadable("the project's folder is not on this machine") from None
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        # Non-blocking: a pipe put in the file's place must not hold the answer.
+        file = os.open(parts[-1], _FLAGS | os.O_NONBLOCK, dir_fd=folder)
+    except (OSError, ValueError) as error:
+        raise Unreadable(error.strerror if isinstance(error, OSError) and error.strerror else "not readable") from None
+    finally:
+        os.close(folder)
+    with os.fdopen(file, "rb") as stream:
+        state = os.fstat(stream.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise Unreadable("not a regular file")
+        data = stream.read(MAX_FILE + 1)
+    note = f"cut at {MAX_FILE} of {state.st_size} bytes" if len(data) > MAX_FILE else None
+    data = data[:MAX_FILE]
+    if b"\0" in data[:8192]:
+        return BINARY.format(size=state.st_size, path=path), note
+    text = data.decode("utf-8", "replace")
+    return text, note or ("bytes that are no UTF-8 are shown as \ufffd" if "\ufffd" in text else None)
+
+
+def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, request: Request) -> NavResult:
+    """Show a session as one text: every event in order, headed by its id. The cursor is (event, offset)."""
+    numbers = events.of_session(db, session.number)
+    first, offset = fit.cursor_places(request, 2) or (numbers[0] if numbers else 0, 0)
+    at = numbers.index(first) if first in numbers else len(numbers)
+    result = NavResult(
+        kind=NavKind.CONTENT, title=nav.title(found), items=[], context=NavContext(session_id=session.session_id)
+    )
+    item = _row(found)
+    text, places = "", []
+    marked = first != (numbers[0] if numbers else 0)
+    for number in numbers[at:]:
+        if visible(db, viewer, number):
+            part = transcript(events.get(db, number))
+        else:
+            part, marked = ("" if marked else f"{HIDDEN}\n\n"), True
+        places.append((number, len(text)))
+        text += part
+        if len(text) - offset > 4 * request.token_budget:
+            break
+    page, taken = fit.content(result, item, text, offset, request)
+    end = offset + taken
+    more = None
+    if end < len(text):
+        number, begin = [place for place in places if place[1] <= end][-1]
+        more = fit.cursor_write(request, number, end - begin)
+    elif at + len(places) < len(numbers):
+        more = fit.cursor_write(request, numbers[at + len(places)], 0)
+    return replace(page, cursor=more)
+
+
+def transcript(event: Stored | None) -> str:
+    """Write one event for reading: its id, what it is, and its body; a tool's input field by field."""
+    if event is None:
+        return ""
+    head = f"[event-{event.id} {nav.describe(event)} {event.ts or ''}".rstrip() + "]\n"
+    if event.kind is EventKind.TOOL_CALL:
+        return head + "".join(_fields(event.body)) + "\n"
+    return f"{head}{event.body}\n\n"
+
+
+def _fields(body: str) -> Iterator[str]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        yield body + "\n"
+        return
+    for name, part in value.items():
+        yield f"{name}: {part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)}\n"

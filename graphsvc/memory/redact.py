@@ -1,0 +1,547 @@
+"""Secrets leave a text before it is written anywhere: a table of rules, one row a kind of secret.
+
+A rule looks for its hints with `str.find` and tries its pattern only where one stands, so a text without hints costs a
+few passes of a substring search. Every repetition in a pattern is bounded and, where it matters, possessive; a run of
+token characters is entered at its beginning only. Both together keep hostile text linear.
+
+The replacement is `[redacted:<rule>]` for the secret's own characters. Patterns take no unescaped quote and end before
+the backslash of an escaped one, so that JSON stays JSON at any depth of quoting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Match: TypeAlias = re.Match[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A kind of secret. The secret is the last group of the pattern that took part, else the whole match."""
+
+    name: str
+    hints: tuple[str, ...]  # one of them stands where the pattern begins
+    pattern: re.Pattern[str]
+    folded: bool = False  # hints are lower case and stand for any case
+    accept: Callable[[Match], bool] | None = None  # the judgement that a pattern cannot make
+
+
+def redact(text: str) -> str:
+    """Replace every secret by a marker that names its kind; everything else stays byte for byte."""
+    # A replaced secret can uncover a neighbour that was glued to it: repeat until nothing is found, so that redacting
+    # twice is redacting once. Each round takes away characters that belong to no marker, hence it ends.
+    while spans := _merged(sorted(_found(text))):
+        parts: list[str] = []
+        done = 0
+        for start, end, order in spans:
+            parts += text[done:start], f"[redacted:{RULES[order].name}]"
+            done = end
+        text = "".join((*parts, text[done:]))
+    return text
+
+
+def redact_value(value: object) -> object:
+    """Return a JSON value with all its texts redacted: values, keys, and whatever stands at a telling key."""
+    # A stack instead of recursion: hosts hand over values nested deeper than Python's limit.
+    root = _cleaned(value, None)
+    boxes = [root]
+    while boxes:
+        box = boxes.pop()
+        if isinstance(box, dict):
+            named = box.get("name") or box.get("key")  # {"name": "DB_PASSWORD", "value": …}
+            for key, part in box.items():
+                box[key] = _cleaned(part, named if key == "value" else key)
+            boxes += box.values()
+        elif isinstance(box, list):
+            box[:] = [_cleaned(part, None) for part in box]
+            boxes += box
+    return root
+
+
+def strip_private(text: str) -> str:
+    """Replace `<private>…</private>` by `[private]`; a span that is never closed runs to the end of the text."""
+    parts: list[str] = []
+    done, inside = 0, False
+    for tag in _PRIVATE.finditer(text):
+        if inside is bool(tag["slash"]):
+            if not inside:
+                parts += text[done : tag.start()], "[private]"
+            done = tag.end()
+            inside = not inside
+    return "".join(parts) if inside else "".join((*parts, text[done:]))
+
+
+def _found(text: str) -> Iterator[tuple[int, int, int]]:
+    # İ is the one character whose lower case is longer: left alone, positions agree in both texts.
+    lower = text.replace("\u0130", "I").lower()
+    for order, rule in enumerate(RULES):
+        hay = lower if rule.folded else text
+        for hint in rule.hints:
+            at = hay.find(hint)
+            while at >= 0:
+                match = rule.pattern.match(text, at)
+                if match and (rule.accept is None or rule.accept(match)):
+                    start, end = match.span(match.lastindex or 0)
+                    yield start, end, order
+                    at = end - 1
+                at = hay.find(hint, at + 1)
+
+
+def _merged(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Join spans that overlap; the rule that stands first in the table gives the name."""
+    merged: list[tuple[int, int, int]] = []
+    for start, end, order in spans:
+        if merged and start < merged[-1][1]:
+            first, last, other = merged[-1]
+            merged[-1] = first, max(last, end), min(other, order)
+        else:
+            merged.append((start, end, order))
+    return merged
+
+
+def _cleaned(part: object, key: object) -> object:
+    """Copy one level: a text is redacted, a box is handed back open for the next round."""
+    if isinstance(part, str):
+        rule = _telling(key) if isinstance(key, str) else None
+        return f"[redacted:{rule}]" if rule and _secret(part, rule, quoted=True) else redact(part)
+    if isinstance(part, Mapping):
+        copy: dict[object, object] = {}
+        for name, inner in part.items():
+            clean = plain = redact(name) if isinstance(name, str) else name
+            count = 1
+            while clean in copy:  # two secrets as keys became the same marker: both values stay
+                count += 1
+                clean = f"{plain}#{count}"
+            copy[clean] = inner
+        return copy
+    return list(part) if isinstance(part, list | tuple) else part
+
+
+def _telling(key: str) -> str | None:
+    """Name the assignment rule that a key of a JSON object belongs to."""
+    if len(key) > _LONGEST_KEY:
+        return None
+    for name, pattern in _TELLING.items():
+        match = pattern.search(key)
+        if match and not _HARMLESS_PREFIX.search(key, 0, match.start()):
+            return name
+    return None
+
+
+# Where a run of token characters may begin. A letter before it is no part of it when it ends an escape of JSON (`\n`,
+# `\u000a`), of a URL (`%3D`) or a terminal's colour code.
+_AFTER_ESCAPE: Final = r"(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9\[]m)"
+_START: Final = rf"(?:(?<![A-Za-z0-9])|{_AFTER_ESCAPE})"
+_DASHED_START: Final = rf"(?:(?<![A-Za-z0-9_-])|{_AFTER_ESCAPE})"
+_END: Final = r"(?![A-Za-z0-9])"
+_DASHED_END: Final = r"(?![A-Za-z0-9_-])"
+_SLASH: Final = r"\\{0,7}/"
+_DIGIT: Final = re.compile(r"[0-9]")
+
+# The escapes that JSON printers use inside base64: `\/`, `\u002b`, `\u003d`.
+_BASE64: Final = r"(?:[A-Za-z0-9+/=]|\\{1,7}(?:/|u00(?:2[bBfF]|3[dD])))"
+
+
+def _plain(name: str, hints: str, body: str, accept: Callable[[Match], bool] | None = None) -> Rule:
+    """Make the row of a token that consists of letters and digits behind its prefix."""
+    return Rule(name=name, hints=tuple(hints.split()), pattern=re.compile(_START + body + _END), accept=accept)
+
+
+def _dashed(name: str, hints: str, body: str, accept: Callable[[Match], bool] | None = None) -> Rule:
+    """Make the row of a token that may hold `-` and `_` too."""
+    pattern = re.compile(_DASHED_START + body + _DASHED_END)
+    return Rule(name=name, hints=tuple(hints.split()), pattern=pattern, accept=accept)
+
+
+def _context(name: str, hints: tuple[str, ...], body: str, accept: Callable[[Match], bool] | None = None) -> Rule:
+    """Make the row of a secret that only its surroundings give away, in any case."""
+    return Rule(name=name, hints=hints, pattern=re.compile(body, re.IGNORECASE), folded=True, accept=accept)
+
+
+def _has_digit(match: Match) -> bool:
+    # `sk-learn-contrib-…` and other names have the shape of a token; random keys of 20 characters have a digit.
+    return _DIGIT.search(match[match.lastindex or 0]) is not None
+
+
+def _near(word: str, before: int, after: int = 0) -> Callable[[Match], bool]:
+    """Accept a match with the word close to it."""
+
+    def accept(match: Match) -> bool:
+        around = match.string[max(0, match.start() - before) : match.end() + after]
+        return word in around.lower() and _credible(match)
+
+    return accept
+
+
+def _credible(match: Match) -> bool:
+    """Accept a value that is neither a placeholder nor a reference to one."""
+    value = match[match.lastindex or 0]
+    return not _PLACEHOLDER.search(value) and not _REFERENCE.search(value) and value.strip("*.xX-_") != ""
+
+
+def _mixed(match: Match) -> bool:
+    """Accept base64 of random bytes: a commit id is lower case, a constant upper case."""
+    value = match[match.lastindex or 0]
+    return _credible(match) and _has_digit(match) and value != value.lower() and value != value.upper()
+
+
+def _header_value(match: Match) -> bool:
+    return _has_digit(match) and _credible(match)
+
+
+def _cookie(match: Match) -> bool:
+    return _has_digit(match) and _near("cookie", 400)(match)
+
+
+def _url_password(match: Match) -> bool:
+    return _credible(match) and match[1].lower() not in _URL_PLACEHOLDERS
+
+
+def _mysql_password(match: Match) -> bool:
+    # `-p3306:3306` publishes a port.
+    return _near("mysql", 120)(match) and match[match.lastindex or 0].strip("0123456789.:") != ""
+
+
+def _option(match: Match) -> bool:
+    """Accept the value behind `--password` and its like."""
+    start = match.start(match.lastindex or 0)
+    name = "password" if "-pass" in match[0].lower() else "token"
+    quoted = match.string[start - 1] in "\"'`"
+    return _secret(match[match.lastindex or 0], name, quoted=quoted, tight=True)
+
+
+# A value in quotes, for each depth of JSON inside JSON. At depth d a quote carries 2^d - 1 backslashes, and a backslash
+# of the value is written as 2^d of them; anything else ends the text around it.
+def _in_quotes(slashes: int) -> str:
+    slash = rf"\\{{{slashes + 1}}}"
+    quote = rf'\\{{{slashes}}}"'
+    short = rf"|\\{{1,{slashes}}}(?![\\\"])" if slashes else ""
+    return rf'{quote}((?>(?:[^"\\\r\n]|{slash}(?:{slash}|{quote}|[^"\\\r\n]){short}){{1,512}})){quote}'
+
+
+# Inside ' and ` a bare double quote ends the JSON text around, hence the value; an escaped one belongs to it.
+def _in_marks(mark: str) -> str:
+    inner = rf"[^{mark}\"\\\r\n]|(?:\\\\){{1,4}}(?![\\\"{mark}])|(?:\\\\){{0,4}}\\[^\\\r\nnr]"
+    return rf"{mark}((?>(?:{inner}){{1,512}})){mark}"
+
+
+_QUOTED: Final = "|".join((*(_in_quotes(slashes) for slashes in (0, 1, 3, 7)), _in_marks("'"), _in_marks("`")))
+# A bare value ends at white space, quotes, brackets, backslashes (but not the escape of a slash) and at what is not
+# ASCII, which is how a value ends in a Chinese sentence; `&name=` begins the next field of a URL. What ties keys to
+# values is counted, so that `token:token:token:…` costs each of its keys a few steps only.
+_BARE_CHARS: Final = r"[!#$%*+\-./0-9?@A-Z^_a-z~]"
+_BARE_JOINT: Final = r"(?:[:=]{1,3}|&(?![\w.-]{1,40}=)|\\{1,7}/)"
+_BARE: Final = rf"({_BARE_CHARS}{{1,256}}(?:{_BARE_JOINT}{_BARE_CHARS}{{0,256}}){{0,3}}(?<![.:?\\]))"
+_VALUE: Final = rf"(?:{_QUOTED}|[“‘「『《]?{_BARE})"
+
+# What may follow a key before its separator, and what ties it to its value.
+_SUFFIX: Final = (
+    r"(?:[_-]?key(?:[_-]?base)?|[_-]?(?:value|plain|text)|[0-9]{1,2}"
+    r"|[_-](?:prod|production|dev|test|staging|live|root|admin|user|db|old|new|secret))?"
+)
+_TIE_FORMS: Final = (
+    r"[ \t]{0,3}\??:[ \t]{0,2}(?:str|string|bytes|text|&str)[ \t]{0,2}=[ \t]{0,2}",  # password: str = "…"
+    r"[ \t]{0,20}(?:=>|:=|={1,3}|[:：＝])[ \t]{0,8}",
+    r"[ \t]{0,3}(?:是|为|為|改为|改成|换成|设为|设成|设置为)[:：]?[ \t]{0,3}",
+    r"[ \t]{1,3}(?:is|was)[ ]?:?[ \t]{1,3}",
+    r">",  # <password>…</password>
+    # name: DB_PASSWORD, value: …
+    r"(?:[ \t\r\n,]|\\{1,7}[nrt]){1,40}\\{0,7}[\"']?value\\{0,7}[\"']?[ \t]{0,3}:[ \t]{0,3}",
+)
+_TIE: Final = rf"(?:\\{{0,7}}[\"'`]\]?)?(?P<tie>{'|'.join(_TIE_FORMS)})"
+
+_KEY_OF: Final = (
+    *("api", "access", "private", "signing", "encryption", "auth"),
+    *("master", "account", "service", "app", "subscription"),
+)
+_KEYS: Final = {
+    "password": r"pass(?:word|wd|phrase|code)|pwd|口令|密码|密碼"
+    r"|(?:(?<![a-z])|(?<=\\[nrt]))pass|(?-i:(?<=[a-z])Pass)",  # but not `bypass`
+    "api-key": rf"(?:{'|'.join(_KEY_OF)})[ _-]?key",
+    "secret": r"secret(?:[_-]?access)?|credentials?|密钥|密鑰|私钥",
+    "token": r"token|令牌",
+}
+_KEY_HINTS: Final = {
+    "password": ("pass", "pwd", "口令", "密码", "密碼"),
+    "api-key": tuple(f"{word}{gap}key" for word in _KEY_OF for gap in ("", "_", "-", " ")),
+    "secret": ("secret", "credential", "密钥", "密鑰", "私钥"),
+    "token": ("token", "令牌"),
+}
+# `<private>`, in JSON also `<\/private>` and `\u003cprivate\u003e`.
+_PRIVATE: Final = re.compile(
+    r"(?:<|\\{1,7}u003c)[ \t]{0,3}(?P<slash>\\{0,7}/)?[ \t]{0,3}private[ \t]{0,3}(?:>|\\{1,7}u003e)", re.IGNORECASE
+)
+_LONGEST_KEY: Final = 80
+_TELLING: Final = {name: re.compile(f"(?:{key}){_SUFFIX}$", re.IGNORECASE) for name, key in _KEYS.items()}
+# `nextPageToken`, `pad_token`, `bypass`: what stands before the key takes the secrecy away.
+_HARMLESS_PREFIX: Final = re.compile(
+    r"(?:next|prev|page|pad|eos|bos|sep|cls|mask|unk|special|stop|cursor|continuation|sync|cancell?ation|keyword|start|end"
+    r"|public|design|current|by|com|tres|sur|under|over|is|has|no|max|min|per|num|count|type)[ _-]?$",
+    re.IGNORECASE,
+)
+
+# Words for "a value goes here", masks, and the ways of naming a value that is kept elsewhere.
+_PLACEHOLDER: Final = re.compile(
+    r"^\[(?:redacted|private)[^\]]{0,60}\]$|\*{3}|x{4}|\.{3}|…|•{2}|^[<\[{(]|<[\w -]{1,40}>"
+    r"|example|placeholder|change[-_ ]?(?:me|this|it)|replace[-_ ]?(?:me|this|with)|redacted|dummy"
+    r"|your[-_ ]|^your|[-_ ]here$|insert[-_ ]|todo|fixme|not[-_ ]set",
+    re.IGNORECASE,
+)
+_REFERENCE: Final = re.compile(
+    r"\$\{|\{\{|\$\(|#\{|%\(|\{[A-Za-z_][\w.]{0,40}\}|^\$[A-Za-z_]\w{0,60}$|^%\w{1,40}%$|^%[sdv]|://"
+    r"|process\.env|os\.environ|getenv|import\.meta|secrets?\.[A-Za-z_]|^(?:vars?|env|self|this|config|settings|args|data)\.|^env:"
+)
+_URL_PLACEHOLDERS: Final = frozenset({"password", "passwd", "passwort", "pass", "pwd", "secret"})
+_STOPWORD: Final = re.compile(
+    r"string|number|object|boolean|integer|hidden|required|optional|text|invalid|missing|bcrypt|argon|scrypt|plaintext"
+    r"|encrypted|hashed|default|disabled|enabled|always|prompt|unknown|username|password|passwd|passphrase|secret|token"
+    r"|undefined|null|none|nil|true|false|never|empty|value|testing|current|confirm|verify|forgot|reset|update|login"
+    r"|signin|submit|expired|revoked|denied|failed|changed|wrong|correct|incorrect|weak|strong|medium|masked|generated"
+    r"|random|redacted|private|public|system|keyboard|publickey|interactive|nullable|varchar",
+    re.IGNORECASE,
+)
+_ALGORITHM: Final = re.compile(
+    r"sha-?[1-9]\d{0,2}|md5|base(?:32|58|64)|utf-?(?:8|16)|pbkdf2|argon2(?:id?|d)?|[hrep]s(?:256|384|512)|ed25519|x509|oauth2"
+    r"|aes-?(?:128|192|256)|p256|u?int(?:8|16|32|64)|float(?:32|64)|k8s|s3|[ie]18n|2fa|http2|h264|ipv[46]|latin1",
+    re.IGNORECASE,
+)
+# Words joined as identifiers, labels and file names are: a number may end each of them.
+_WORDY: Final = re.compile(r"[A-Za-z]{0,80}+\d{0,2}+(?:[-_./:=][A-Za-z]{0,80}+\d{0,4}+){0,20}+")
+_DOTTED: Final = re.compile(r"[A-Za-z_$]\w{0,80}+(?:\??\.[A-Za-z_$]\w{0,80}+){1,20}+")
+_PATH: Final = re.compile(
+    r"(?:[A-Za-z]:|~|\.{0,2})[\\/]{1,2}[\w.@-]{1,80}[\\/][^+=]{0,400}"
+    r"|[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.[a-z]{1,5}"
+)
+_MAIL: Final = re.compile(r"[\w.+-]{1,80}@[\w-]{1,80}(?:\.[\w-]{1,80}){1,8}")
+_LONGEST_VALUE: Final = 512
+_PROSE: Final = re.compile(r"[\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # more than one word, or Chinese
+_STRONG: Final = re.compile(r"[!@#$%^&*?~+]")
+_JSON_SEAM: Final = re.compile(r"[:,\]}]")
+_LABEL: Final = re.compile(r"pass|pwd|secret|token|input|field|label", re.IGNORECASE)
+
+
+def _assigned(name: str) -> Callable[[Match], bool]:
+    """Accept `key = value` when the key is about this text's secret and the value reads like one."""
+
+    def accept(match: Match) -> bool:
+        text, start, end = match.string, match.start(match.lastindex or 0), match.end(match.lastindex or 0)
+        quoted = text[start - 1] in "\"'`“‘「『《"
+        value, tie = text[start:end], match["tie"]
+        if _HARMLESS_PREFIX.search(text, max(0, match.start() - 16), match.start()):
+            return False
+        if quoted:
+            # The quote may be the end of a JSON text that stops right behind the key.
+            return not _JSON_SEAM.match(value) and _secret(value, name, quoted=True)
+        if text[end : end + 1] in {"(", "[", "{"} or "==" in tie:
+            return False
+        if match[0].lower().startswith("pass:") and text[match.start() - 1] not in "_-":  # a test runner's "PASS: name"
+            return False
+        if tie.strip().isalpha() and not _DIGIT.search(value):  # "the password is correct!"
+            return False
+        return _secret(value, name, quoted=False, tight=tie == "=")
+
+    return accept
+
+
+def _secret(value: str, name: str, *, quoted: bool, tight: bool = False) -> bool:
+    """Tell whether a value at a telling key reads like a secret, not like a word, a name, a path or code."""
+    human = name == "password"
+    if not (6 if quoted and human else 8) <= len(value) <= _LONGEST_VALUE or _PROSE.search(value):
+        return False
+    likely = _quoted_secret(value, human=human) if quoted else _bare_secret(value, human=human, tight=tight)
+    if not likely or _STOPWORD.fullmatch(value.strip("*.xX-_!?:=#'\"0123456789")):
+        return False
+    return not (_PLACEHOLDER.search(value) or _REFERENCE.search(value) or _PATH.fullmatch(value))
+
+
+def _quoted_secret(value: str, *, human: bool) -> bool:
+    if not (_DIGIT.search(value) or _STRONG.search(value) or (human and value.isalpha())):
+        return False
+    rest = _ALGORITHM.sub("", value)
+    letters = any(char.isalpha() for char in rest)
+    digits = len(_DIGIT.findall(rest))
+    if not human:
+        if _WORDY.fullmatch(rest) or _MAIL.fullmatch(value):
+            return False
+        return letters and (digits > 0 or len(_STRONG.findall(rest)) > 1)
+    if _WORDY.fullmatch(value) and not value.isalnum() and (_LABEL.search(value) or not digits):
+        return False
+    if digits or _STRONG.search(rest.rstrip("!?")):
+        return True
+    # Letters only: a password as people choose them, unless it reads like a label (`Password`, `passwordInput`).
+    return letters and not value.istitle() and _LABEL.search(value) is None and rest == value
+
+
+def _bare_secret(value: str, *, human: bool, tight: bool) -> bool:
+    strong = human and value[0] not in "&*@!" and _STRONG.search(value.rstrip("!?=")) is not None
+    if not strong and not _DIGIT.search(value):
+        return False
+    rest = _ALGORITHM.sub("", value)
+    digits = len(_DIGIT.findall(rest))
+    if not any(char.isalpha() for char in rest) or _MAIL.fullmatch(value):
+        return False
+    if _WORDY.fullmatch(rest) and not (human and tight and digits > 1 and value.isalnum()):
+        return False
+    if _DOTTED.fullmatch(value) and digits < 4:
+        return False
+    return digits > 0 or strong
+
+
+def _assignment(name: str) -> Rule:
+    pattern = re.compile(f"(?:{_KEYS[name]}){_SUFFIX}{_TIE}{_VALUE}", re.IGNORECASE)
+    return Rule(name=name, hints=_KEY_HINTS[name], pattern=pattern, folded=True, accept=_assigned(name))
+
+
+def _block() -> Rule:
+    """Make the row of private key blocks: whole, cut off before their end, escaped, quoted line by line, numbered."""
+    newline = r"(?:[ \t\r\n]|\\{1,7}[nrt])"
+    # A line may carry a line number, a diff's sign, a comment's or a quote's.
+    margin = rf"{newline}{{1,40}}(?:[0-9]{{1,6}}(?:→|\t|:|[ ]?\|)[ \t]{{0,8}})?[>#+|*-]{{0,3}}[ \t]{{0,8}}"
+    seam = rf"{newline}{{0,4}}\\{{0,7}}[\"'][ \t]{{0,4}}[,+]?{newline}{{0,40}}\\{{0,7}}[\"']"
+    header = rf"{margin}[A-Z][A-Za-z-]{{2,20}}:[ ][^\r\n\\\"]{{0,200}}"
+    line = rf"(?:{margin}|{seam}|{newline}{{0,4}})(?>{_BASE64}{{16,16384}})(?!\\{{0,7}}[\"'][ \t\r\n]{{0,8}}:)"
+    tail = rf"(?:{margin}|{seam}|{newline}{{0,4}})(?>{_BASE64}{{1,76}})"
+    end = rf"(?:{margin}|{seam}|{newline}{{0,4}})?-----END [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----"
+    stop = r"(?=[ \t\r\n]{0,8}(?:\Z|\\{0,7}[\"'`]))"
+    body = rf"(?:{header}){{0,6}}(?>(?:{line}){{1,2000}})(?:(?:{tail}){{0,2}}{end}|{tail}{stop})?"
+    begin = r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    return Rule(name="private-key", hints=("-----BEGIN ",), pattern=re.compile(begin + body))
+
+
+_DASHED: Final = r"[A-Za-z0-9_-]"
+_SHELL_WORD: Final = rf"(?:{_QUOTED}|([^\s\"'`\\<>|;]{{4,256}}))"
+_HEADER_TIE: Final = r"\\{0,7}[\"']?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,7}[\"']?"
+
+# Order decides the name where two rules meet: the more telling kind stands first.
+RULES: Final[tuple[Rule, ...]] = (
+    _block(),
+    _plain("age-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
+    _dashed("jwt", "eyJ", r"eyJ[\w-]{10,4096}+\.[\w-]{6,16384}+(?:\.[\w-]{0,8192}+){1,3}"),
+    _plain("aws-access-key-id", "AKIA ASIA ABIA ACCA", r"A(?:KI|SI|BI|CC)A[A-Z0-9]{16}"),
+    _context(
+        "aws-secret-key",
+        ("secret", "aws", "akia", "asia"),
+        r"(?:(?:secret|aws)[\w -]{0,24}(?:\\{0,7}[\"'])?\]?[ \t]{0,3}(?:=>|[:=])[ \t]{0,3}"
+        r"|a[ks]ia[a-z0-9]{16}[\s,:\"']{1,6})"
+        r"\\{0,7}[\"']?((?:[a-z0-9+]|\\{0,7}/){40})(?!\\{0,7}/|[a-z0-9+=])",
+        _mixed,
+    ),
+    _plain("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9_]{30,1024}"),
+    _plain("github-token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,255}"),
+    _dashed(
+        "gitlab-token",
+        "glpat- gldt- glrt- glcbt- glptt- glft- glsoat-",
+        r"gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[\w.-]{20,255}",
+    ),
+    _dashed(
+        "slack-token",
+        "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xoxc- xoxd-",
+        r"xox[a-eo-s]-[\w%.-]{10,255}",
+        _has_digit,
+    ),
+    _dashed("slack-token", "xapp-", r"xapp-[0-9]-[\w-]{20,255}"),
+    _context(
+        "slack-webhook",
+        ("hooks.slack.com",),
+        rf"hooks\.slack\.com{_SLASH}(?:services|workflows|triggers){_SLASH}((?:[a-z0-9_-]|{_SLASH}){{20,200}})",
+    ),
+    _context(
+        "discord-webhook",
+        ("discord.com", "discordapp.com"),
+        rf"discord(?:app)?\.com{_SLASH}api{_SLASH}(?:v[0-9]{{1,2}}{_SLASH})?webhooks{_SLASH}[0-9]{{15,22}}{_SLASH}([a-z0-9_-]{{40,120}})",
+    ),
+    _plain("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}"),
+    _plain("stripe-key", "whsec_", r"whsec_[A-Za-z0-9+/]{24,64}={0,2}"),
+    _dashed("anthropic-key", "sk-ant-", r"sk-ant-[\w-]{20,255}", _has_digit),
+    _dashed("deepseek-key", "sk-", r"sk-[0-9a-f]{32}"),
+    _dashed(
+        "openai-key",
+        "sk-proj- sk-svcacct- sk-admin- sk-None-",
+        r"sk-(?:proj|svcacct|admin|None)-[\w-]{20,255}",
+        _has_digit,
+    ),
+    _dashed("openai-key", "sk-", r"sk-(?:[a-z]{2,8}-(?:v[0-9]-)?)?[A-Za-z0-9]{20,128}", _has_digit),
+    _dashed("google-api-key", "AIza", rf"AIza{_DASHED}{{35}}"),
+    _dashed("google-oauth", "ya29.", r"ya29\.[\w-]{20,2048}"),
+    _dashed("google-oauth", "GOCSPX-", r"GOCSPX-[\w-]{20,40}"),
+    _dashed("google-oauth", "1//0", r"1//0[\w-]{40,200}"),
+    _plain("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _dashed("pypi-token", "pypi-AgE", r"pypi-AgE[\w-]{40,1024}"),
+    _plain("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,64}"),
+    _plain("huggingface-token", "api_org_", r"api_org_[A-Za-z0-9]{30,64}"),
+    _dashed("sendgrid-key", "SG.", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
+    _plain("twilio-key", "SK", r"SK[0-9a-f]{32}", _near("twilio", 300, 300)),
+    Rule(
+        name="telegram-bot",
+        hints=(":AA",),
+        pattern=re.compile(rf"(?<=[0-9]{{8}}):(AA{_DASHED}{{32,35}}){_DASHED_END}"),
+    ),
+    _dashed("discord-bot", "MT Mj Mz ND NT Nj Nz OD OT", r"[MNO][\w-]{22,28}\.[\w-]{6}\.[\w-]{27,45}", _has_digit),
+    _context(
+        "azure-storage-key", ("accountkey", "sharedaccesskey"), rf"(?:account|sharedaccess)key=({_BASE64}{{40,400}})"
+    ),
+    _plain("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
+    _plain("linear-key", "lin_api_ lin_oauth_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,64}"),
+    _plain("notion-token", "ntn_", r"ntn_[A-Za-z0-9]{40,64}"),
+    _plain("notion-token", "secret_", r"secret_[A-Za-z0-9]{43}", _has_digit),
+    _plain("databricks-token", "dapi", r"dapi[0-9a-f]{32}(?:-[0-9])?"),
+    _dashed("vault-token", "hvs. hvb. hvr.", r"hv[sbr]\.[\w-]{20,400}"),
+    _dashed("docker-token", "dckr_pat_ dckr_oat_", r"dckr_[po]at_[\w-]{20,64}"),
+    _plain("shopify-token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _plain("grafana-token", "glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}"),
+    _plain("groq-key", "gsk_", r"gsk_[A-Za-z0-9]{40,64}"),
+    _plain("xai-key", "xai-", r"xai-[A-Za-z0-9]{60,100}"),
+    _plain("perplexity-key", "pplx-", r"pplx-[A-Za-z0-9]{40,64}"),
+    _plain("replicate-token", "r8_", r"r8_[A-Za-z0-9]{37}"),
+    _plain("supabase-token", "sbp_", r"sbp_[0-9a-f]{40}"),
+    _plain("rubygems-key", "rubygems_", r"rubygems_[0-9a-f]{48}"),
+    _dashed("tailscale-key", "tskey-", r"tskey-[a-z]{2,12}-[\w-]{16,80}", _has_digit),
+    _dashed("figma-token", "figd_", r"figd_[\w-]{36,60}"),
+    _dashed("postman-key", "PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    _dashed("atlassian-token", "ATATT3", r"ATATT3[\w=-]{60,400}"),
+    _dashed("sentry-token", "sntrys_ sntryu_", r"sntry[su]_[\w=+/-]{40,400}"),
+    _plain("aliyun-key", "LTAI", r"LTAI[A-Za-z0-9]{16,24}", _has_digit),
+    _context(
+        "authorization",
+        ("authorization",),
+        rf"authorization{_HEADER_TIE}(?:(?:bearer|basic|token|apikey|digest)[ \t]{{1,3}})?"
+        r"([a-z0-9._~+/=-]{12,8192})(?![a-z0-9({\[])",
+        _header_value,
+    ),
+    _context("bearer", ("bearer ",), r"bearer[ \t]{1,3}([a-z0-9._~+/=-]{16,8192})(?![a-z0-9({\[])", _header_value),
+    _context(
+        "url-password",
+        ("://", ":\\/\\/", ":\\\\/\\\\/"),
+        rf":{_SLASH}{_SLASH}[^\s:/?#@\"'`\\<>\[\]()]{{0,128}}:(?![0-9]{{1,5}}[?#])([^\s/\"'`\\<>,]{{3,256}})@[\w\[.%-]",
+        _url_password,
+    ),
+    _context(
+        "ssh-password",
+        ("sshpass",),
+        rf"sshpass[ \t]{{1,4}}(?:-[vet][ \t]{{1,4}}){{0,2}}-p[ \t]{{0,4}}{_SHELL_WORD}",
+        _credible,
+    ),
+    _context(
+        "command-password",
+        (" -u", " --user"),
+        r"[ ]-(?:u|-user)[ =]{0,4}\\{0,7}[\"']?[\w.@+-]{1,64}:([^\s\"'`\\<>|;]{4,256})",
+        _near("curl", 300),
+    ),
+    _context("command-password", (" -p",), rf"[ ]-p{_SHELL_WORD}", _mysql_password),
+    _context(
+        "command-password",
+        ("--pass", "--token", "--secret", "--api-key"),
+        rf"(?<![\w-])--(?:pass(?:word|wd|phrase)?|token|secret|api-key)[ ]{{1,4}}{_SHELL_WORD}",
+        _option,
+    ),
+    _context(
+        "session-cookie",
+        ("sess", "sid=", "auth=", "jwt="),
+        r"(?:sess(?:ion)?(?:[_.-]?(?:id|key))?|sid|auth|jwt)=([a-z0-9%._~+/:-]{16,4096}=?=?)",
+        _cookie,
+    ),
+    *(_assignment(name) for name in _KEYS),
+)

@@ -1,0 +1,579 @@
+"""Search and grep: what was asked, where it is found, in which order, and how much of it fits.
+
+A hit holds any word of the query. Hits are ordered by a BM25 score that is computed from the hits alone, then by time.
+A cursor fixes the ledger position of the first page, so that pages repeat nothing and leave nothing out while others
+write.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, TypeVar
+
+from strawberry import ID
+
+from graphsvc.envelope import Long, NavItem, NavKind, NavResult, NavType, SearchHit, SearchResult
+from graphsvc.errors import InvalidInput
+from graphsvc.memory import analyser, budget, snippet
+from graphsvc.memory.request import Request
+from graphsvc.model import NodeId, NodeType
+from graphsvc.store import events, visibility, words
+from graphsvc.store.database import Connection, snapshot
+from graphsvc.store.visibility import Viewer
+from graphsvc.store.words import Place, Scope, Unit
+
+ISOLATED_NOTE: Final = "isolated sessions exist; their content is visible to them only"
+CATCH_UP_MS: Final = 150
+SCAN_UNITS: Final = 5_000  # texts that are read for a query without any word
+SCAN_CHARS: Final = 20_000_000
+SCAN_MS: Final = 1_000
+_PAGE: Final = 200
+_SATURATION: Final = 1.2  # BM25: k1 and b
+_LENGTH: Final = 0.75
+_WEIGHTS: Final = {"w": 1.0, "p": 1.0, "i": 2.0}
+_CURRENT: Final = {None, "active", "pending"}
+_FILTERS: Final = ("since", "until", "kind", "session_id")
+_FLOOR: Final = 0.7  # an answer that has more behind its cursor fills at least this part of its budget
+# What fills the rest of a small budget when the next hit does not fit, the longest first.
+_FILLERS: Final = (
+    "more stands behind cursor: pass it back with the same other parameters, or give a larger token_budget, or narrow"
+    " the search by kind, session_id, since or until",
+    "more stands behind cursor: pass it back with the same other parameters, or give a larger token_budget",
+    "more stands behind cursor: pass it back, the rest unchanged",
+    "more stands behind cursor",
+)
+_FAIR: Final = 100  # tokens a row may have at first, whatever its number
+_WORTH: Final = 4  # tokens of text for which another row is begun
+_NO_WHY: Final = 1  # levels of a row that must be short
+_NO_TIME: Final = 2
+_TITLE: Final = 10
+_SPELLED: Final = 3
+NOT_FOUND: Final = "not-found"
+_LAST_RESORT: Final = json.dumps({"nav": "ls"})
+_NAV_TYPES: Final = {"asset": NavType.ASSET, "decision": NavType.DECISION, "todo": NavType.TODO}
+_BAD_CURSOR: Final = "the cursor of the previous answer, with the same other parameters"
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer", SearchResult, NavResult)
+
+# The answer around its rows: rows, cursor, suggestion, notes.
+Frame = Callable[[list[Item], str | None, str | None, Sequence[str]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    place: Place
+    score: float
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The hits from the cursor on, at most one page of them; `more` says that others follow."""
+
+    hits: list[Hit] = field(default_factory=list)
+    more: bool = False
+    total: int = 0  # of the whole search; counted only when it was asked for, or known anyway
+    needles: snippet.Needles = field(default_factory=lambda: snippet.needles("", (), ()))
+    notes: tuple[str, ...] = ()  # what was bounded; then the answer is degraded
+    cursor: Callable[[int], str] = str  # the cursor behind the first n of these hits
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where an answer goes on. By time: behind the unit `after`. By score: behind `after` hits, `session` first."""
+
+    position: int
+    after: int = 0
+    session: int = 0
+
+
+def catch_up(db: Connection, limit_ms: float = CATCH_UP_MS) -> int:
+    """Bring the word index up to the ledger within that time; return how many events passed."""
+    return words.catch_up(db, analyse, analyser.VERSION, limit_ms)
+
+
+def analyse(unit: Unit) -> words.Columns:
+    """Return what the columns of the word index hold of a unit."""
+    return (*analyser.columns(analyser.spoken(unit.kind, unit.text, unit.tool), unit.ts), analyser.FILLER)
+
+
+def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[str] = ()) -> SearchResult:
+    """Answer a search; `notes` are the caller's, and count in the budget."""
+    catch_up(db)
+    with snapshot(db):
+        notes = _notes(db, viewer, notes)
+        found = _find(db, viewer, request, grep=False)
+        if found is None or not (found.total or found.notes or request.cursor):
+            return _no_results(db, viewer, request, found, notes)
+        status, notes = ("degraded" if found.notes else "found"), (*notes, *found.notes)
+        if request.count_only:
+            return _trimmed(
+                SearchResult(status=status, results=[], count=Long(found.total), notes=[*notes] or None), request
+            )
+        units = words.units(db, [hit.place.event for hit in found.hits])
+    drafts = [_result(units[hit.place.event], hit, found.needles) for hit in found.hits]
+
+    def frame(items: list[SearchHit], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> SearchResult:
+        return SearchResult(status=status, results=items, cursor=cursor, suggestion=suggestion, notes=[*notes] or None)
+
+    return _filled(drafts, found, request, notes, frame)
+
+
+def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[str] = ()) -> NavResult:
+    """Answer `nav grep`: the same hits as matching lines, and assets whose path or title holds the query."""
+    catch_up(db)
+    with snapshot(db):
+        notes = _notes(db, viewer, notes)
+        found = _find(db, viewer, request, grep=True)
+        if found is None or not (found.total or found.notes or request.cursor):
+            return _no_lines(db, viewer, request, found, notes)
+        notes = (*notes, *found.notes)
+        if request.count_only:
+            title = f"{found.total} hits: {_title(request)}"
+            return _trimmed(NavResult(kind=NavKind.HITS, title=title, items=[], notes=[*notes] or None), request)
+        units = words.units(db, [hit.place.event for hit in found.hits])
+    drafts = [_item(units[hit.place.event], found.needles) for hit in found.hits]
+    status = "degraded" if found.notes else None
+
+    def frame(items: list[NavItem], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> NavResult:
+        return NavResult(
+            kind=NavKind.HITS, title=_title(request), items=items,
+            status=status, cursor=cursor, suggestion=suggestion, notes=[*notes] or None,
+        )  # fmt: skip
+
+    return _filled(drafts, found, request, notes, frame)
+
+
+# Finding
+
+
+def _find(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> Found | None:
+    """Return a page of hits; None when the session that was named does not exist for this viewer."""
+    mark = _mark(viewer, request, grep)
+    cursor = _read_cursor(db, request, mark)
+    session = None
+    if request.session_id is not None:
+        known = events.find_session(db, request.session_id)
+        if known is None or viewer.project not in {None, known[1]}:
+            return None
+        session = known[0]
+    scope = Scope(
+        viewer=viewer,
+        position=cursor.position,
+        kind=request.kind,
+        session=session,
+        since=request.since,
+        until=request.until,
+    )
+    if request.query is None:
+        return _listed(db, scope, request, cursor, mark)
+    asked = analyser.terms(request.query)
+    if asked.empty:
+        return _scanned(db, scope, request, cursor, mark, asked.literal)
+    return _matched(db, scope, request, cursor, mark, asked, grep=grep)
+
+
+def _listed(db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str) -> Found:
+    """Without a query: what passes the filters, by time."""
+    if request.count_only:
+        return Found(total=words.count(db, scope))
+    places = words.listing(
+        db, scope, after=cursor.after or None, ascending=request.order == "asc", size=request.limit + 1
+    )
+    hits = [Hit(place, 0.0, ("filter",)) for place in places]
+    return _by_time(hits, request, cursor, mark, total=len(hits))
+
+
+def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str, literal: str) -> Found:
+    """A query without any word (emoji, punctuation) is looked for in the texts themselves, newest first, bounded."""
+    hits: list[Hit] = []
+    deadline = time.monotonic() + SCAN_MS / 1000
+    seen = chars = 0
+    last = cursor.after
+    enough = math.inf if request.count_only else request.limit + 1
+    stopped = False
+    for place, unit in _walk(db, scope, cursor, ascending=request.order == "asc"):
+        if seen == SCAN_UNITS or chars > SCAN_CHARS or time.monotonic() > deadline:
+            stopped = True
+            break
+        if literal in unit.text:
+            hits.append(Hit(place, 0.0, ("substring",)))
+            if len(hits) >= enough:
+                break
+        seen, chars, last = seen + 1, chars + len(unit.text), place.event
+    found = _by_time(hits, request, cursor, mark, total=len(hits), needles=snippet.needles(literal, (), ()))
+    if not stopped:
+        return found
+    note = f"a query without words is looked for in {seen} texts at a time; the rest stands behind cursor"
+    resume = _write_cursor(mark, replace(cursor, after=last))
+    return replace(
+        found, more=True, notes=(note,), cursor=lambda shown: resume if shown == len(hits) else found.cursor(shown)
+    )
+
+
+def _walk(db: Connection, scope: Scope, cursor: Cursor, *, ascending: bool) -> Iterator[tuple[Place, Unit]]:
+    after = cursor.after or None
+    while places := words.listing(db, scope, after=after, ascending=ascending, size=_PAGE):
+        texts = words.units(db, [place.event for place in places])
+        yield from ((place, texts[place.event]) for place in places)
+        after = places[-1].event
+
+
+def _matched(
+    db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str, asked: analyser.Query, *, grep: bool
+) -> Found:
+    """Everything that holds one of the terms, ordered by score or by time."""
+    wanted = words.Asked(asked.words, (*asked.joined, *asked.dates), asked.prefixes)
+    with words.reading(db, analyse, analyser.VERSION, scope) as index:
+        postings = index.postings(wanted, scope.viewer)
+        hits = _scored(postings, index.places(scope, postings), scope.position, asked)
+        stems = index.stems(wanted)
+        late = index.skipped
+    if grep:
+        hits = _named(db, scope, asked.literal, hits)
+    notes = (f"{late} of the newest texts are not indexed yet and were not searched",) if late else ()
+    needles = snippet.needles(asked.literal, [*asked.words, *asked.prefixes, *stems], asked.joined)
+    total = len(hits)
+    if request.order is not None:
+        ascending = request.order == "asc"
+        hits.sort(key=lambda hit: (hit.place.at, hit.place.event), reverse=not ascending)
+        if cursor.after:
+            behind = [index for index, hit in enumerate(hits) if hit.place.event == cursor.after]
+            hits = hits[behind[0] + 1 :] if behind else _behind(db, hits, cursor.after, ascending=ascending)
+        return _by_time(hits, request, cursor, mark, total=total, needles=needles, notes=notes)
+    active = cursor.session if request.cursor else words.active_session(db, scope.viewer) or 0
+    start = cursor if request.cursor else replace(cursor, session=active)
+    hits.sort(key=lambda hit: (hit.place.at, hit.place.event), reverse=True)
+    hits.sort(key=lambda hit: (-hit.score, hit.place.session != active))
+    page = hits[start.after : start.after + request.limit]
+    return Found(
+        hits=page,
+        more=len(hits) > start.after + len(page),
+        total=total,
+        needles=needles,
+        notes=notes,
+        cursor=lambda shown: _write_cursor(mark, replace(start, after=start.after + shown)),
+    )
+
+
+def _behind(db: Connection, hits: list[Hit], after: int, *, ascending: bool) -> list[Hit]:
+    """Return the hits behind a unit that is no hit any more: it was hidden from the viewer, or forgotten, meanwhile."""
+    edge = events.get(db, after)
+    if edge is None:
+        return []
+    return [hit for hit in hits if ((hit.place.at, hit.place.event) > (edge.at, edge.id)) == ascending]
+
+
+def _by_time(
+    hits: list[Hit],
+    request: Request,
+    cursor: Cursor,
+    mark: str,
+    *,
+    total: int,
+    needles: snippet.Needles | None = None,
+    notes: tuple[str, ...] = (),
+) -> Found:
+    page = hits[: request.limit]
+
+    def behind(shown: int) -> str:
+        return _write_cursor(mark, replace(cursor, after=page[shown - 1].place.event if shown else cursor.after))
+
+    found = Found(hits=page, more=len(hits) > len(page), total=total, notes=notes, cursor=behind)
+    return found if needles is None else replace(found, needles=needles)
+
+
+def _scored(postings: words.Postings, places: Sequence[Place], position: int, asked: analyser.Query) -> list[Hit]:
+    """Score the hits by BM25. How rare a term is and how long a text is are both measured among these hits only."""
+    rarity = Counter(term for place in places for term in postings[place.event])
+    worth = {term: math.log(1 + (max(position, held) - held + 0.5) / (held + 0.5)) for term, held in rarity.items()}
+    mean = sum(place.size for place in places) / len(places) if places else 1
+    hits = []
+    for place in places:
+        slack = _SATURATION * (1 - _LENGTH + _LENGTH * place.size / mean)
+        score = 0.0
+        for term, times in postings[place.event].items():
+            weighted = times * _WEIGHTS[term[0]]
+            score += worth[term] * weighted * (_SATURATION + 1) / (weighted + slack)
+        hits.append(Hit(place, round(score, 3), _why(postings[place.event], asked)))
+    return hits
+
+
+def _why(held: dict[words.Term, int], asked: analyser.Query) -> tuple[str, ...]:
+    kinds = {"word" if column != "i" else "date" if term in asked.dates else "identifier" for column, term in held}
+    return tuple(kind for kind in ("word", "identifier", "date") if kind in kinds)
+
+
+def _named(db: Connection, scope: Scope, literal: str, hits: list[Hit]) -> list[Hit]:
+    """Put assets first whose path or title holds the query, hits or not."""
+    query = analyser.normalise(literal).casefold()
+    best = max((hit.score for hit in hits), default=0.0)
+    found = {hit.place.event: hit for hit in hits}
+    for place, path, title in words.names(db, scope):
+        if query in analyser.normalise(path).casefold() or query in analyser.normalise(title).casefold():
+            known = found.get(place.event, Hit(place, 0.0, ()))
+            found[place.event] = Hit(place, round(best + known.score + 1, 3), (*known.why, "substring"))
+    return list(found.values())
+
+
+# Cursors
+
+
+def _mark(viewer: Viewer, request: Request, grep: bool) -> str:
+    """Return a short hash of everything that decides which hits there are, and in which order."""
+    given = [getattr(request, name) for name in ("query", *_FILTERS, "order", "project")]
+    text = json.dumps([given, viewer.session, viewer.project, grep, analyser.VERSION])
+    return _base36(int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big"))
+
+
+def _write_cursor(mark: str, cursor: Cursor) -> str:
+    return ".".join((mark, *map(_base36, (cursor.position, cursor.after, cursor.session))))
+
+
+def _read_cursor(db: Connection, request: Request, mark: str) -> Cursor:
+    newest = events.position(db)
+    if request.cursor is None:
+        return Cursor(newest)
+    given, *rest = request.cursor.split(".")
+    if len(rest) != 3 or not all(part.isascii() and part.isalnum() and len(part) < 13 for part in rest):
+        raise InvalidInput("cursor", "is none of ours", _BAD_CURSOR)
+    if given != mark:
+        raise InvalidInput("cursor", "belongs to other parameters", _BAD_CURSOR)
+    cursor = Cursor(*(int(part, 36) for part in rest))
+    if cursor.position > newest:
+        raise InvalidInput("cursor", "is none of ours", _BAD_CURSOR)
+    return cursor
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+        if not number:
+            return digits
+
+
+# Filling the budget
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[Item]):
+    """One row of an answer before it is known how much of its text fits. A higher level says less beside the text."""
+
+    text: str
+    at: int
+    make: Callable[[str, int], Item]
+
+
+def _result(unit: Unit, hit: Hit, needles: snippet.Needles) -> Draft[SearchHit]:
+    why = [*hit.why] if unit.status in _CURRENT else [*hit.why, f"status:{unit.status}"]
+
+    def make(text: str, level: int) -> SearchHit:
+        return SearchHit(
+            id=ID(unit.id),
+            kind=unit.kind,
+            ts=unit.ts if level < _NO_TIME else None,
+            seq=Long(unit.seq),
+            session_id=unit.session_id,
+            body=text,
+            score=hit.score,
+            why=why if level < _NO_WHY else [],
+        )
+
+    return Draft(unit.text, snippet.place(unit.text, needles), make)
+
+
+def _item(unit: Unit, needles: snippet.Needles) -> Draft[NavItem]:
+    kind = _NAV_TYPES.get(unit.kind, NavType.EVENT)
+    ref: str | None
+    if kind is NavType.EVENT:
+        number = str(NodeId(NodeType.EVENT, str(unit.event)))
+        ref = unit.kind if unit.status is None else unit.id
+    else:
+        number = unit.id
+        ref = unit.path if unit.asset is not None else unit.status
+
+    def make(text: str, level: int) -> NavItem:
+        return NavItem(id=ID(number), type=kind, label=text, ref=ref if level < _NO_TIME else None)
+
+    label = snippet.lines(unit.text, needles)
+    return Draft(label, snippet.place(label, needles), make)
+
+
+def _filled(
+    drafts: Sequence[Draft[Item]], found: Found, request: Request, notes: Sequence[str], frame: Frame[Item, Answer]
+) -> Answer:
+    """Put as many rows as fit into the answer; what does not fit stands behind its cursor.
+
+    When not even one row fits, notes and then details give way; when its ids alone are too long, a call that fits is named.
+    """
+    for level, kept in ((0, notes), (_NO_WHY, notes), (_NO_WHY, ()), (_NO_TIME, ())):
+        answer = _packed(drafts, found, request, kept, level, frame)
+        if answer is not None:
+            return answer
+    needed = budget.cost(frame([drafts[0].make("", 0)], found.cursor(1), None, notes)) + 40
+    wider = _call({**_arguments(request), "token_budget": needed})
+    told = (f"token_budget {request.token_budget} holds no result; the next one needs {needed}",)
+    cursor = found.cursor(0)
+    answers = [frame([], cursor, suggestion, kept) for suggestion in (wider, None) for kept in (told, ())]
+    return next((one for one in answers if budget.cost(one) <= request.token_budget), answers[-1])
+
+
+def _packed(
+    drafts: Sequence[Draft[Item]],
+    found: Found,
+    request: Request,
+    notes: Sequence[str],
+    level: int,
+    frame: Frame[Item, Answer],
+) -> Answer | None:
+    """Return the answer with the rows that fit at this level; None when there are rows and none fits."""
+    most = request.token_budget
+    if not found.more:
+        items = _rows(drafts, level, most - budget.cost(frame([], None, None, notes)))
+        if len(items) == len(drafts):
+            answer = frame(items, None, None, notes)
+            return answer if budget.cost(answer) <= most else None
+    # Cursors of fewer rows may be a digit longer.
+    items = _rows(drafts, level, most - budget.cost(frame([], found.cursor(len(drafts)) + "####", None, notes)))
+    if drafts and not items:
+        return None
+    cursor = found.cursor(len(items))
+    answer = frame(items, cursor, None, notes)
+    cost = budget.cost(answer)
+    if cost > most:
+        return None
+    fillers = (frame(items, cursor, None, (*notes, text)) for text in _FILLERS) if cost < _FLOOR * most else ()
+    return next((one for one in fillers if _FLOOR * most <= budget.cost(one) <= most), answer)
+
+
+def _rows(drafts: Sequence[Draft[Item]], level: int, room: int) -> list[Item]:
+    """Take rows in order while they fit: long texts get a fair part first, then what is left over."""
+    taken: list[tuple[Draft[Item], str]] = []
+    fair = max(room // max(len(drafts), 1), _FAIR)
+    for draft in drafts:
+        bare = budget.cost(draft.make("", level)) + 1
+        left = room - bare
+        if left < (_WORTH if taken else 0):
+            break
+        text = snippet.cut(draft.text, draft.at, min(left, max(fair - bare, _FAIR // 4)))
+        room = left - snippet.printed(text)
+        taken.append((draft, text))
+    for index, (draft, text) in enumerate(taken):
+        if room > 0 and text != draft.text:
+            longer = snippet.cut(draft.text, draft.at, room + snippet.printed(text))
+            room -= snippet.printed(longer) - snippet.printed(text)
+            taken[index] = (draft, longer)
+    return [draft.make(text, level) for draft, text in taken]
+
+
+def _trimmed(answer: Answer, request: Request) -> Answer:
+    """Drop notes, the last first, from an answer that is too long with them."""
+    while budget.cost(answer) > request.token_budget and (notes := answer.notes):
+        answer = replace(answer, notes=notes[:-1] or None)
+    return answer
+
+
+# Nothing found
+
+
+def _no_results(
+    db: Connection, viewer: Viewer, request: Request, found: Found | None, notes: Sequence[str]
+) -> SearchResult:
+    count = Long(0) if request.count_only else None
+    return _advised(
+        _suggestions(db, viewer, request, found, grep=False),
+        request,
+        notes,
+        lambda call, kept: SearchResult(
+            status=NOT_FOUND, results=[], count=count, suggestion=call, notes=[*kept] or None
+        ),
+    )
+
+
+def _no_lines(db: Connection, viewer: Viewer, request: Request, found: Found | None, notes: Sequence[str]) -> NavResult:
+    return _advised(
+        _suggestions(db, viewer, request, found, grep=True),
+        request,
+        notes,
+        lambda call, kept: NavResult(
+            kind=NavKind.HITS, title=_title(request), items=[], status=NOT_FOUND, suggestion=call, notes=[*kept] or None
+        ),
+    )
+
+
+def _advised(
+    calls: Iterator[str], request: Request, notes: Sequence[str], make: Callable[[str, Sequence[str]], Answer]
+) -> Answer:
+    """Return the answer with the first suggestion that fits."""
+    for call in calls:
+        answer = make(call, notes)
+        if budget.cost(answer) <= request.token_budget:
+            return answer
+    return _trimmed(make(_LAST_RESORT, notes), request)
+
+
+def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found | None, *, grep: bool) -> Iterator[str]:
+    """Yield calls that find something, the nearest to what was asked first."""
+    if found is None:
+        known = words.session_ids(db, viewer)
+        near = difflib.get_close_matches(request.session_id or "", known, 1, 0.4) or known[:1]
+        yield from (_call({"nav": "ls", "target": one} if grep else {"session_id": one}) for one in near)
+        return
+    bare = replace(request, cursor=None, count_only=False, limit=1)
+    yield from _wider(db, viewer, bare, grep=grep)
+    yield from _spelled(db, viewer, bare)
+
+
+def _wider(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> Iterator[str]:
+    """Leave filters out: the times, the kind, the session, then all of them."""
+    for names in (("since", "until"), ("kind",), ("session_id",), _FILTERS):
+        if not any(getattr(request, name) for name in names):
+            continue
+        wider = replace(request, **dict.fromkeys(names))  # type: ignore[arg-type]  # these fields may all be None
+        found = _find(db, viewer, wider, grep=grep)
+        if found is not None and found.hits:
+            yield _call(_arguments(wider))
+
+
+def _spelled(db: Connection, viewer: Viewer, request: Request) -> Iterator[str]:
+    """Look for the nearest word that the index knows and this viewer finds."""
+    for term in analyser.terms(request.query or "").words[:_SPELLED]:
+        known = words.spellings(db, term[0], len(term) - 2 if len(term) > 4 else len(term), len(term) + 2)
+        likely = [one for one in known if one != term and len(set(one) ^ set(term)) <= max(2, len(term) // 3)]
+        for stem in difflib.get_close_matches(term, likely, 3, 0.5 if len(term) < 4 else 0.7):
+            found = _find(db, viewer, replace(request, query=stem), grep=False)
+            if found is None or not found.hits:
+                continue
+            # The index holds stems; the text holds the word.
+            text = words.units(db, [found.hits[0].place.event])[found.hits[0].place.event].text
+            near = difflib.get_close_matches(stem, set(analyser.words(text)[0]), 1, 0.6)
+            nearest = replace(request, query=near[0] if near else stem)
+            yield _call(_arguments(nearest))
+
+
+def _arguments(request: Request) -> dict[str, object]:
+    given = {name: getattr(request, name) for name in ("nav", "query", *_FILTERS, "order", "project")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _call(arguments: dict[str, object]) -> str:
+    """Write a call as the tool takes it; one without arguments lists what is newest."""
+    return json.dumps(arguments or {"order": "desc"}, ensure_ascii=False)
+
+
+def _title(request: Request) -> str:
+    return f"grep: {snippet.cut(request.query or '', 0, _TITLE)}"
+
+
+def _notes(db: Connection, viewer: Viewer, notes: Sequence[str]) -> tuple[str, ...]:
+    return (*((ISOLATED_NOTE,) if visibility.any_hidden(db, viewer) else ()), *notes)

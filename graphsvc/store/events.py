@@ -1,0 +1,252 @@
+"""The append-only event stream, and the dictionaries of projects and sessions it points at."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from graphsvc.model import Event, EventKind, Stored
+from graphsvc.store.database import Connection
+from graphsvc.store.visibility import Viewer, clause, visible
+
+INLINE: Final = 4096  # bytes of body and meta that stay in the row; more goes compressed to `bodies`
+PAGE: Final = 500
+_COLUMNS: Final = (
+    "e.id, e.project, e.session, s.host_id, e.seq, e.kind, e.origin, e.ts, e.at, e.received_at, e.actor,"
+    " e.body, e.meta, e.isolated, b.body AS packed_body, b.meta AS packed_meta"
+)
+_FROM: Final = "events e JOIN sessions s ON s.id = e.session LEFT JOIN bodies b ON b.event = e.id"
+
+
+def append(
+    db: Connection, event: Event, *, project: int, session: int, at: str, received_at: str, isolated: bool
+) -> Stored:
+    """Write one event at the end of the ledger; its origin must be new in the project."""
+    body, meta = encode(event.body), json.dumps(event.meta, sort_keys=True, separators=(",", ":"))
+    packed = len(body) + len(meta) > INLINE
+    row = db.execute(
+        "INSERT INTO events (project, session, seq, kind, origin, ts, at, received_at, actor, body, meta, isolated)"
+        " VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM events WHERE session = ?2),"
+        " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, seq",
+        (
+            project, session, event.kind, event.origin, event.ts, at, received_at, event.actor,
+            None if packed else body, None if packed else meta, isolated,
+        ),
+    ).fetchone()  # fmt: skip
+    if packed:
+        db.execute(
+            "INSERT INTO bodies (event, body, meta) VALUES (?, ?, ?)",
+            (row["id"], zlib.compress(body), zlib.compress(meta.encode())),
+        )
+    return Stored(
+        id=row["id"],
+        project=project,
+        session=session,
+        session_id=event.session_id,
+        seq=row["seq"],
+        kind=event.kind,
+        origin=event.origin,
+        body=event.body,
+        ts=event.ts,
+        at=at,
+        received_at=received_at,
+        actor=event.actor,
+        meta=event.meta,
+        isolated=isolated,
+    )
+
+
+def encode(text: str) -> bytes:
+    """Return the bytes a body is stored as; lone surrogates survive."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def get(db: Connection, number: int) -> Stored | None:
+    """Read one event with its whole body."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.id = ?", (number,)).fetchone()
+    return _stored(row) if row else None
+
+
+def many(db: Connection, numbers: Iterable[int]) -> dict[int, Stored]:
+    """Read events by their ids, in one statement."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.id IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),)
+    )
+    return {row["id"]: _stored(row) for row in rows}
+
+
+def by_origin(db: Connection, project: int, origin: str) -> Stored | None:
+    """Find the event of that origin in the project."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.project = ? AND e.origin = ?", (project, origin)
+    ).fetchone()
+    return _stored(row) if row else None
+
+
+def ids_of_origins(db: Connection, project: int, origins: Sequence[str]) -> list[int]:
+    """Find the ids of those origins that the project holds, in ledger order."""
+    rows = db.execute(
+        "SELECT id FROM events WHERE project = ? AND origin IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (project, json.dumps(list(origins))),
+    )
+    return [row["id"] for row in rows]
+
+
+def after(db: Connection, position: int) -> Iterator[Stored]:
+    """Read the ledger from behind a position, in pages, so that no cursor stays open while others write."""
+    while True:
+        rows = db.execute(
+            f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.id > ? ORDER BY e.id LIMIT ?", (position, PAGE)
+        ).fetchall()
+        if not rows:
+            return
+        yield from map(_stored, rows)
+        position = rows[-1]["id"]
+
+
+def position(db: Connection) -> int:
+    """Return the newest position of the ledger; 0 when it is empty."""
+    return int(db.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchone()[0])
+
+
+def marks(db: Connection, viewer: Viewer, session: int) -> list[Stored]:
+    """Return what a session is known by: its first prompts, its checkpoints, its newest words; visible ones, in order."""
+    condition, values = clause(viewer, "e.id")
+    rows = db.execute(
+        "SELECT id FROM (SELECT id FROM events WHERE session = ?1 AND kind = 'user_message' AND actor IS NULL ORDER BY seq LIMIT 5)"
+        " UNION SELECT id FROM (SELECT id FROM events WHERE session = ?1 AND kind = 'compact_checkpoint' ORDER BY seq LIMIT 50)"
+        " UNION SELECT id FROM (SELECT id FROM events WHERE session = ?1 AND kind IN ('user_message', 'assistant_message')"
+        " AND actor IS NULL ORDER BY seq DESC LIMIT 5)",
+        (session,),
+    )
+    numbers = [row["id"] for row in rows]
+    shown = db.execute(
+        f"SELECT e.id FROM events e WHERE e.id IN (SELECT value FROM json_each(?)) AND {condition}",
+        [json.dumps(numbers), *values],
+    )
+    found = many(db, [row["id"] for row in shown])
+    return sorted(found.values(), key=lambda event: event.seq)
+
+
+def around(db: Connection, viewer: Viewer, event: Stored) -> list[tuple[str, Stored]]:
+    """Return the visible events next to one, each with what it is to it: cause, call, result, before, after."""
+    places: list[tuple[str, int]] = []
+    cause, tool_use_id = event.meta.get("cause"), event.meta.get("tool_use_id")
+    if isinstance(cause, str):
+        row = db.execute("SELECT id FROM events WHERE project = ? AND origin = ?", (event.project, cause)).fetchone()
+        places += [("cause", row["id"])] if row else []
+    if isinstance(tool_use_id, str) and event.kind is EventKind.TOOL_RESULT:
+        row = db.execute(
+            "SELECT event AS id FROM tool_calls WHERE session = ? AND tool_use_id = ?", (event.session, tool_use_id)
+        ).fetchone()
+        places += [("call", row["id"])] if row else []
+    elif isinstance(tool_use_id, str):
+        row = db.execute(
+            "SELECT id FROM events WHERE session = ? AND seq > ? AND kind = 'tool_result'"
+            " AND json_extract(COALESCE(meta, '{}'), '$.tool_use_id') = ? ORDER BY seq LIMIT 1",
+            (event.session, event.seq, tool_use_id),
+        ).fetchone()
+        places += [("result", row["id"])] if row else []
+    for name, sign, order in (("before", "<", "DESC"), ("after", ">", "ASC")):
+        row = db.execute(
+            f"SELECT id FROM events WHERE session = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1",
+            (event.session, event.seq),
+        ).fetchone()
+        places += [(name, row["id"])] if row else []
+    found = many(db, [number for _, number in places])
+    return [(name, found[number]) for name, number in places if visible(db, viewer, number)]
+
+
+def nearest(db: Connection, viewer: Viewer, number: int) -> int | None:
+    """Return the visible event in scope that is nearest to a number."""
+    condition, values = clause(viewer, "e.id")
+    scope, project = ("1", []) if viewer.project is None else ("e.project = ?", [viewer.project])
+    number = min(number, 2**62)
+    found = [
+        row["id"]
+        for sign, order in (("<=", "DESC"), (">", "ASC"))
+        for row in db.execute(
+            f"SELECT e.id FROM events e WHERE e.id {sign} ? AND {scope} AND {condition} ORDER BY e.id {order} LIMIT 1",
+            [number, *project, *values],
+        )
+    ]
+    return min(found, key=lambda one: abs(one - number), default=None)
+
+
+def of_session(db: Connection, session: int) -> list[int]:
+    """List the ids of a session's events: what it shares with earlier sessions first, then its own in order."""
+    rows = db.execute(
+        "SELECT event AS id, 0 AS own, event AS place FROM membership WHERE session = ?1"
+        " UNION ALL SELECT id, 1, seq FROM events WHERE session = ?1 ORDER BY own, place",
+        (session,),
+    )
+    return [row["id"] for row in rows]
+
+
+def last_at(db: Connection, session: int) -> str | None:
+    """Return the time of the session's newest event."""
+    row = db.execute("SELECT at FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1", (session,)).fetchone()
+    return row["at"] if row else None
+
+
+def project_key(db: Connection, project: int) -> str:
+    """Return the key of a project."""
+    return str(db.execute("SELECT key FROM projects WHERE id = ?", (project,)).fetchone()["key"])
+
+
+def find_project(db: Connection, key: str) -> int | None:
+    """Find the number of a project by its key."""
+    row = db.execute("SELECT id FROM projects WHERE key = ?", (key,)).fetchone()
+    return row["id"] if row else None
+
+
+def project_keys(db: Connection) -> list[str]:
+    """List the keys of all projects."""
+    return [row["key"] for row in db.execute("SELECT key FROM projects ORDER BY key")]
+
+
+def intern_project(db: Connection, key: str) -> int:
+    """Return the number of a project, giving it one at its first event."""
+    found = find_project(db, key)
+    if found is not None:
+        return found
+    return int(db.execute("INSERT INTO projects (key) VALUES (?) RETURNING id", (key,)).fetchone()["id"])
+
+
+def find_session(db: Connection, session_id: str) -> tuple[int, int] | None:
+    """Find a session by the host's id, as (session, project)."""
+    row = db.execute("SELECT id, project FROM sessions WHERE host_id = ?", (session_id,)).fetchone()
+    return (row["id"], row["project"]) if row else None
+
+
+def intern_session(db: Connection, session_id: str, project: int) -> int:
+    """Give a session its number at its first event; it stays in that project."""
+    row = db.execute(
+        "INSERT INTO sessions (host_id, project) VALUES (?, ?) RETURNING id", (session_id, project)
+    ).fetchone()
+    return int(row["id"])
+
+
+def _stored(row: sqlite3.Row) -> Stored:
+    body, meta = row["body"], row["meta"]
+    if body is None:
+        body, meta = zlib.decompress(row["packed_body"]), zlib.decompress(row["packed_meta"])
+    return Stored(
+        id=row["id"],
+        project=row["project"],
+        session=row["session"],
+        session_id=row["host_id"],
+        seq=row["seq"],
+        kind=EventKind(row["kind"]),
+        origin=row["origin"],
+        body=body.decode("utf-8", "surrogatepass"),
+        ts=row["ts"],
+        at=row["at"],
+        received_at=row["received_at"],
+        actor=row["actor"],
+        meta=json.loads(meta),
+        isolated=bool(row["isolated"]),
+    )

@@ -1,0 +1,96 @@
+"""The projections: writing what `memory.apply` computed, dropping it, and comparing it with what a replay gives."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import fields
+from typing import Final
+
+from graphsvc.model import Asset, Edge, Hidden, Membership, Mention, Published, Record, Row, Session, ToolCall, Version
+from graphsvc.store.database import Connection, projection_ddl, run_script
+
+# Row type → its table and primary key.
+TABLES: Final[dict[type, tuple[str, tuple[str, ...]]]] = {
+    Session: ("session_state", ("session",)),
+    Membership: ("membership", ("session", "event")),
+    Hidden: ("hidden", ("event",)),
+    ToolCall: ("tool_calls", ("session", "tool_use_id")),
+    Record: ("records", ("id",)),
+    Asset: ("knowledge_assets", ("id",)),
+    Version: ("asset_versions", ("event",)),
+    Mention: ("mentions", ("project", "path", "src_type", "src", "rule")),
+    Edge: ("lineage_edges", ("src_type", "src", "type", "dst_type", "dst")),
+}
+
+
+def _upsert(kind: type) -> str:
+    table, key = TABLES[kind]
+    names = [item.name for item in fields(kind)]
+    rest = [name for name in names if name not in key]
+    update = ", ".join(f"{name} = excluded.{name}" for name in rest)
+    action = f"DO UPDATE SET {update}" if rest else "DO NOTHING"
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks}) ON CONFLICT ({', '.join(key)}) {action}"
+
+
+_UPSERTS: Final = {kind: _upsert(kind) for kind in TABLES}
+
+
+def put(db: Connection, row: Row) -> None:
+    """Write one row, replacing the one with its key."""
+    if isinstance(row, Published):
+        db.execute("DELETE FROM hidden WHERE event = ?", (row.event,))
+        return
+    db.execute(_UPSERTS[type(row)], [_value(item.name, getattr(row, item.name)) for item in fields(row)])
+
+
+def recreate(db: Connection) -> None:
+    """Drop every projection, whatever state it is in, and create it empty."""
+    found = db.execute(
+        "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'table') ORDER BY type DESC"
+    ).fetchall()
+    ours = {*_tables(), *_views()}
+    for kind, name in found:
+        if name in ours:
+            db.execute(f"DROP {kind} {name}")
+    run_script(db, projection_ddl())
+
+
+def differences(db: Connection, table: str, other: str) -> list[tuple[str, str]]:
+    """Compare a projection of the main database with the same table of the attached `other`.
+
+    Return (id, problem) pairs; the id is the row's primary key.
+    """
+    key = ", ".join(next(key for name, key in TABLES.values() if name == table))
+    wrong: dict[str, str] = {}
+    for here, there, problem in (("main", other, "not what the ledger gives"), (other, "main", "missing")):
+        query = f"SELECT {key} FROM (SELECT * FROM {there}.{table} EXCEPT SELECT * FROM {here}.{table})"
+        for row in db.execute(query):
+            name = "/".join(str(part) for part in row)
+            wrong[name] = "not what the ledger gives" if name in wrong else problem
+    return sorted(wrong.items())
+
+
+def tables() -> list[str]:
+    """List the projection tables that rows are written to."""
+    return [name for name, _ in TABLES.values()]
+
+
+def _tables() -> list[str]:
+    return [*tables(), "thread_meta"]
+
+
+def _views() -> list[str]:
+    return ["goals", "decisions", "feedback", "pending_candidates", "todos"]
+
+
+def _value(name: str, value: object) -> object:
+    if isinstance(value, tuple):
+        return json.dumps(value)
+    if name == "content" and isinstance(value, str):
+        return zlib.compress(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, str):
+        # A path or a text may hold a lone surrogate; a TEXT column cannot.
+        return str(value).encode("utf-8", "backslashreplace").decode()
+    return value

@@ -1,0 +1,238 @@
+"""The read-only look at the projections that `derive` and `apply` get: what has happened so far, by key.
+
+At a replay the ledger is already whole, so whatever is read from `events` here is bounded by the position of the event
+that is being applied.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from graphsvc.model import (
+    Asset,
+    Edge,
+    EdgeType,
+    EventKind,
+    Mention,
+    NodeType,
+    Record,
+    Session,
+    Stored,
+    Version,
+)
+from graphsvc.store import events
+from graphsvc.store.database import Connection
+from graphsvc.store.visibility import Viewer, clause
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Reads by key, on the state that the ledger's events so far have given."""
+
+    db: Connection
+
+    def project_key(self, project: int) -> str:
+        """Return the key of a project: its folder."""
+        return events.project_key(self.db, project)
+
+    def event(self, number: int) -> Stored | None:
+        """Read one event."""
+        return events.get(self.db, number)
+
+    def by_origin(self, event: Stored, origin: str) -> Stored | None:
+        """Find an event of the same project that was there before this one."""
+        found = events.by_origin(self.db, event.project, origin)
+        return found if found is not None and found.id < event.id else None
+
+    def ids_of_origins(self, event: Stored, origins: Sequence[str]) -> list[int]:
+        """Find the ids of those origins that were there before this event."""
+        found = events.ids_of_origins(self.db, event.project, origins)
+        return [number for number in found if number < event.id]
+
+    def session(self, session: int) -> Session | None:
+        """Return what is known of a session; None before its first event was applied."""
+        row = self.db.execute("SELECT * FROM session_state WHERE session = ?", (session,)).fetchone()
+        return _session(row) if row else None
+
+    def session_number(self, session_id: str) -> int | None:
+        """Return the number of a session that has had events."""
+        row = self.db.execute(
+            "SELECT s.id FROM sessions s JOIN session_state t ON t.session = s.id WHERE s.host_id = ?", (session_id,)
+        ).fetchone()
+        return row["id"] if row else None
+
+    def session_id(self, session: int) -> str:
+        """Return the host's id of a session."""
+        return str(self.db.execute("SELECT host_id FROM sessions WHERE id = ?", (session,)).fetchone()["host_id"])
+
+    def children(self, session_id: str) -> list[Session]:
+        """List the sessions that name this one as their parent."""
+        rows = self.db.execute("SELECT * FROM session_state WHERE parent = ? ORDER BY session", (session_id,))
+        return [_session(row) for row in rows]
+
+    def member(self, session: int, event: int) -> bool:
+        """Say whether the session contains the event as a copy."""
+        row = self.db.execute("SELECT 1 FROM membership WHERE session = ? AND event = ?", (session, event)).fetchone()
+        return row is not None
+
+    def call_of(self, result: Stored) -> Stored | None:
+        """Return the tool call a result answers: by `tool_use_id`, else the session's newest call before it."""
+        tool_use_id = result.meta.get("tool_use_id")
+        if isinstance(tool_use_id, str):
+            row = self.db.execute(
+                "SELECT event FROM tool_calls WHERE session = ? AND tool_use_id = ?", (result.session, tool_use_id)
+            ).fetchone()
+            return self.event(row["event"]) if row else None
+        row = self.db.execute(
+            "SELECT id FROM events WHERE session = ? AND seq < ? AND kind = ? AND actor IS ? ORDER BY seq DESC LIMIT 1",
+            (result.session, result.seq, EventKind.TOOL_CALL, result.actor),
+        ).fetchone()
+        return self.event(row["id"]) if row else None
+
+    def hidden(self, event: int) -> bool:
+        """Say whether an event is isolated and not published."""
+        return self.db.execute("SELECT 1 FROM hidden WHERE event = ?", (event,)).fetchone() is not None
+
+    def asset(self, project: int, path: str) -> Asset | None:
+        """Find an asset of the project by its path."""
+        row = self.db.execute(
+            "SELECT * FROM knowledge_assets WHERE project = ? AND path = ?", (project, path)
+        ).fetchone()
+        return Asset(**dict(row)) if row else None
+
+    def asset_by_id(self, number: int) -> Asset | None:
+        """Find an asset by its number."""
+        row = self.db.execute("SELECT * FROM knowledge_assets WHERE id = ?", (number,)).fetchone()
+        return Asset(**dict(row)) if row else None
+
+    def version_before(self, asset: int, at: str, event: int, session: int) -> Version | None:
+        """Return the newest version before a moment, among those the session may see."""
+        return self._version(asset, "(v.at, v.event) < (?, ?)", "DESC", (at, event), session)
+
+    def version_after(self, asset: int, at: str, event: int, session: int) -> Version | None:
+        """Return the oldest version after a moment, among those the session may see."""
+        return self._version(asset, "(v.at, v.event) > (?, ?)", "ASC", (at, event), session)
+
+    def _version(self, asset: int, where: str, order: str, key: tuple[object, ...], session: int) -> Version | None:
+        condition, values = clause(Viewer(session=session), "v.event")
+        row = self.db.execute(
+            f"SELECT v.* FROM asset_versions v WHERE v.asset = ? AND {where} AND {condition}"
+            f" ORDER BY v.at {order}, v.event {order} LIMIT 1",
+            (asset, *key, *values),
+        ).fetchone()
+        return version(row) if row else None
+
+    def uncommitted(self, session: int, at: str) -> list[tuple[Version, str]]:
+        """List the versions the session wrote until a moment that no commit covers yet, with their paths."""
+        rows = self.db.execute(
+            "SELECT v.*, a.path FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
+            " WHERE v.session = ? AND v.ref IS NULL AND v.at <= ? ORDER BY v.at, v.event",
+            (session, at),
+        )
+        return [(version(row), row["path"]) for row in rows]
+
+    def mentions(self, project: int, path: str) -> list[Mention]:
+        """List the nodes whose text names a path."""
+        rows = self.db.execute("SELECT * FROM mentions WHERE project = ? AND path = ?", (project, path))
+        return [_mention(row) for row in rows]
+
+    def mention(self, like: Mention) -> Mention | None:
+        """Find the mention with the same key."""
+        row = self.db.execute(
+            "SELECT * FROM mentions WHERE project = ? AND path = ? AND src_type = ? AND src = ? AND rule = ?",
+            (like.project, like.path, like.src_type, like.src, like.rule),
+        ).fetchone()
+        return _mention(row) if row else None
+
+    def edge(self, kind: EdgeType, src_type: NodeType, src: int, dst_type: NodeType, dst: int) -> Edge | None:
+        """Find one edge by its key."""
+        row = self.db.execute(
+            "SELECT * FROM lineage_edges WHERE src_type = ? AND src = ? AND type = ? AND dst_type = ? AND dst = ?",
+            (src_type, src, kind, dst_type, dst),
+        ).fetchone()
+        return edge(row) if row else None
+
+    def live_links(self, asset: int) -> list[Edge]:
+        """List the links of an asset's text to other assets that have not ended."""
+        rows = self.db.execute(
+            "SELECT * FROM lineage_edges WHERE src_type = 'asset' AND src = ? AND type = 'references'"
+            " AND dst_type = 'asset' AND end_event IS NULL",
+            (asset,),
+        )
+        return [edge(row) for row in rows]
+
+    def record(self, number: int) -> Record | None:
+        """Find a goal, decision, feedback, candidate or todo by its number."""
+        row = self.db.execute("SELECT * FROM records WHERE id = ?", (number,)).fetchone()
+        return record(row) if row else None
+
+    def record_by_key(self, session: int, kind: NodeType, key: str) -> Record | None:
+        """Find the newest record of a session by the host's own id of it."""
+        row = self.db.execute(
+            "SELECT * FROM records WHERE session = ? AND type = ? AND key = ? ORDER BY id DESC LIMIT 1",
+            (session, kind, key),
+        ).fetchone()
+        return record(row) if row else None
+
+    def todos(self, session: int) -> list[Record]:
+        """List the todos a session made, oldest first."""
+        rows = self.db.execute("SELECT * FROM records WHERE session = ? AND type = 'todo' ORDER BY id", (session,))
+        return [record(row) for row in rows]
+
+    def checkpoint_before(self, event: Stored) -> int | None:
+        """Return the session's checkpoint before this one."""
+        return self._checkpoint(event, "<", "DESC")
+
+    def checkpoint_after(self, event: Stored) -> int | None:
+        """Return the session's checkpoint after this one."""
+        return self._checkpoint(event, ">", "ASC")
+
+    def _checkpoint(self, event: Stored, sign: str, order: str) -> int | None:
+        row = self.db.execute(
+            f"SELECT id FROM events WHERE session = ? AND kind = ? AND (at, id) {sign} (?, ?) AND id <= ?"
+            f" ORDER BY at {order}, id {order} LIMIT 1",
+            # Not beyond the event's own position: a replay must see what was there then.
+            (event.session, EventKind.COMPACT_CHECKPOINT, event.at, event.id, event.id),
+        ).fetchone()
+        return row["id"] if row else None
+
+
+def version(row: sqlite3.Row) -> Version:
+    """Read a version row."""
+    values = {item.name: row[item.name] for item in fields(Version)}
+    if values["content"] is not None:
+        values["content"] = zlib.decompress(values["content"]).decode("utf-8", "surrogatepass")
+    return Version(**values)
+
+
+def record(row: sqlite3.Row) -> Record:
+    """Read a record row."""
+    values = dict(row)
+    return Record(**{**values, "type": NodeType(values["type"]), "evidence": tuple(json.loads(values["evidence"]))})
+
+
+def edge(row: sqlite3.Row) -> Edge:
+    """Read an edge row."""
+    values = dict(row)
+    return Edge(
+        **{
+            **values,
+            "type": EdgeType(values["type"]),
+            "src_type": NodeType(values["src_type"]),
+            "dst_type": NodeType(values["dst_type"]),
+        }
+    )
+
+
+def _mention(row: sqlite3.Row) -> Mention:
+    values = dict(row)
+    return Mention(**{**values, "src_type": NodeType(values["src_type"])})
+
+
+def _session(row: sqlite3.Row) -> Session:
+    values = dict(row)
+    return Session(**{**values, "ended": bool(values["ended"]), "isolated": bool(values["isolated"])})

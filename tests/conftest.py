@@ -1,0 +1,198 @@
+"""A home of its own for every test, a fixed clock, and `talk`: a builder of conversations."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from graphsvc.config import Settings, from_environment
+from graphsvc.memory import capture
+from graphsvc.memory.clock import Clock, utc_text
+from graphsvc.model import Event, EventKind
+from graphsvc.store import database
+from graphsvc.store.database import Connection
+
+ROOT = Path(__file__).resolve().parent.parent
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+PROJECT = "/srv/talk/harbor"  # a path that exists on no machine: projects are kept as text then
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """GRAPHSVC_HOME of this test; nothing of the developer's own environment leaks in."""
+    for name in ("GRAPHSVC_DURABILITY", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GRAPHSVC_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return from_environment({"GRAPHSVC_HOME": str(home)})
+
+
+@pytest.fixture
+def db(settings: Settings) -> Iterator[Connection]:
+    with closing(database.connect(settings)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Stands still, so that what was received when is the same in every run."""
+    return lambda: NOW
+
+
+@pytest.fixture
+def shared() -> Path:
+    """Real transcripts beside the checkout; tests that read them are skipped where they are not."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("no ../shared beside this checkout")
+    return folder
+
+
+@dataclass(kw_only=True)
+class Talk:
+    """One conversation at a time, captured as it is told. Every method returns the origin of the event it made.
+
+    Ten seconds pass between events. `session` switches to another session; whatever is not told has a sensible value.
+    """
+
+    db: Connection
+    clock: Clock
+    project: str = PROJECT
+    session_id: str = "s1"
+    moment: datetime = datetime(2026, 11, 30, 9, tzinfo=UTC)
+    told: int = 0
+    calls: int = 0
+    captured: list[capture.Captured] = field(default_factory=list)
+
+    def session(self, session_id: str) -> Talk:
+        self.session_id = session_id
+        return self
+
+    def at(self, moment: str) -> Talk:
+        """Go on at this time (ISO 8601)."""
+        self.moment = datetime.fromisoformat(moment)
+        return self
+
+    def event(self, kind: str, body: str, *, origin: str | None = None, **meta: object) -> str:
+        """Tell any event; what `meta` holds goes into the event's meta."""
+        self.told += 1
+        self.moment += timedelta(seconds=10)
+        event = Event(
+            session_id=self.session_id,
+            kind=EventKind(kind),
+            origin=origin or f"{self.session_id}:{self.told}",
+            body=body,
+            ts=utc_text(self.moment),
+            project=self.project,
+            cwd=self.project,
+            meta=meta,
+        )
+        self.captured.append(capture.capture(self.db, [event], now=self.clock))
+        return event.origin
+
+    def user(self, text: str, **meta: object) -> str:
+        return self.event("user_message", text, **meta)
+
+    def assistant(self, text: str, **meta: object) -> str:
+        return self.event("assistant_message", text, **meta)
+
+    def tool(self, name: str, given: dict[str, object], answer: str = "ok", **meta: object) -> str:
+        """Tell a tool call and its result; return the origin of the call."""
+        self.calls += 1
+        about: dict[str, object] = {"tool_name": name, "tool_use_id": f"call-{self.calls}"}
+        if "file_path" in given:
+            about["file_path"] = given["file_path"]
+        call = self.event("tool_call", json.dumps(given, ensure_ascii=False), **about)
+        self.event("tool_result", answer, **about, **{"is_error": False, **meta})
+        return call
+
+    def wrote(self, path: str, content: str = "# Notes\n\nText.\n") -> str:
+        return self.tool(
+            "Write", {"file_path": self.path(path), "content": content}, f"File created at {self.path(path)}"
+        )
+
+    def edited(self, path: str, old: str, new: str, **meta: object) -> str:
+        given: dict[str, object] = {"file_path": self.path(path), "old_string": old, "new_string": new}
+        return self.tool("Edit", given, f"The file {self.path(path)} has been updated", **meta)
+
+    def read(self, path: str, content: str = "text") -> str:
+        return self.tool("Read", {"file_path": self.path(path)}, content)
+
+    def ran(self, command: str, answer: str = "") -> str:
+        return self.tool("Bash", {"command": command}, answer)
+
+    def failed(self, name: str = "Read", path: str = "docs/missing.md", answer: str = "File does not exist.") -> str:
+        return self.tool(name, {"file_path": self.path(path)}, answer, is_error=True)
+
+    def compacted(self, summary: str, **meta: object) -> str:
+        return self.event("compact_checkpoint", summary, **{"trigger": "auto", **meta})
+
+    def decided(self, text: str, **meta: object) -> str:
+        return self.event("decision", text, **{"action": "record", **meta})
+
+    def superseded(self, old: str, text: str, **meta: object) -> str:
+        """Replace the decision whose creating event has the origin `old`."""
+        return self.event("decision", text, action="supersede", of=old, **meta)
+
+    def isolated(self, on: bool = True) -> str:
+        return self.user("/thread-iso" if on else "/thread-uniso")
+
+    def ended(self) -> str:
+        return self.event("session_end", "")
+
+    def path(self, path: str) -> str:
+        return path if path.startswith("/") else f"{self.project}/{path}"
+
+
+@pytest.fixture
+def talk(db: Connection, clock: Clock) -> Talk:
+    return Talk(db=db, clock=clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run of the program left: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict:
+        """The one JSON line on standard output."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(home: Path, tmp_path: Path) -> Callable[..., Ran]:
+    """Run the real program in a process of its own: `run("ls", "--json", stdin=b"", cwd=…, env={…})`."""
+
+    def run(*arguments: str, stdin: bytes = b"", cwd: Path = tmp_path, env: dict[str, str] | None = None) -> Ran:
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("GRAPHSVC_", "XDG_", "CLAUDE"))
+        }
+        process = subprocess.run(
+            [sys.executable, "-m", "graphsvc.cli", *arguments],
+            input=stdin,
+            capture_output=True,
+            cwd=cwd,
+            env={**kept, "GRAPHSVC_HOME": str(home), "HOME": str(tmp_path), **(env or {})},
+            timeout=300,
+            check=False,
+        )
+        return Ran(process.returncode, process.stdout.decode(), process.stderr.decode())
+
+    return run

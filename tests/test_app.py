@@ -1,0 +1,441 @@
+"""The service: who gets in, what a request must look like, and that it answers as the store does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from graphsvc.api import client, exchange, tool
+from graphsvc.api.access import App, hosts, make_token, read_token
+from graphsvc.api.app import application, serve
+from graphsvc.api.workers import THREADS, Workers
+from graphsvc.errors import InvalidInput, ServiceError, StoreError
+from graphsvc.memory.scope import Asker
+from graphsvc.store import database
+
+PORT = 8123
+OWNER = Asker(owner=True, session_id=None, project=None, cwd=None)
+PING = {"query": "{ __typename }"}
+BOTH = ["application/json", "application/graphql-response+json"]
+
+
+@pytest.fixture
+def token(settings):
+    return make_token(settings)
+
+
+@pytest.fixture
+def app(settings, token):
+    app = application(settings, token=token, names=hosts(PORT))
+    yield app
+    asyncio.run(end(app))
+
+
+async def end(app):
+    """Tell the app that the server starts and stops, as a server does."""
+    messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+
+    async def receive():
+        return next(messages)
+
+    async def send(message):
+        assert message["type"].endswith(".complete")
+
+    await app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
+
+
+@dataclass(frozen=True)
+class Http:
+    """Asks the app without a network, so that a test may send any header."""
+
+    app: App
+    headers: Mapping[str, str]
+
+    def request(self, method, path, **more):
+        async def send():
+            transport = httpx.ASGITransport(app=self.app)
+            base = f"http://127.0.0.1:{PORT}"
+            async with httpx.AsyncClient(transport=transport, base_url=base, headers=self.headers) as opened:
+                return await opened.request(method, path, **more)
+
+        return asyncio.run(send())
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path="/graphql", **more):
+        return self.request("POST", path, **more)
+
+
+@pytest.fixture
+def http(app, token):
+    return Http(app, {"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def stranger(app):
+    """Has no token."""
+    return Http(app, {})
+
+
+def problem(response):
+    return response.json()["errors"][0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({}, 200, None),
+        ({"Host": f"localhost:{PORT}"}, 200, None),
+        ({"Host": f"LOCALHOST:{PORT}"}, 200, None),
+        ({"Host": f"[::1]:{PORT}"}, 200, None),
+        ({"Host": "127.0.0.1"}, 421, "HOST"),
+        ({"Host": f"127.0.0.1:{PORT + 1}"}, 421, "HOST"),
+        ({"Host": f"evil.example:{PORT}"}, 421, "HOST"),
+        ({"Host": f"127.0.0.1.evil.example:{PORT}"}, 421, "HOST"),
+        ({"Host": ""}, 421, "HOST"),
+        ({"Origin": f"http://localhost:{PORT}"}, 200, None),
+        ({"Origin": f"https://localhost:{PORT}"}, 403, "ORIGIN"),
+        ({"Origin": "http://localhost"}, 403, "ORIGIN"),
+        ({"Origin": "null"}, 403, "ORIGIN"),
+        ({"Origin": ""}, 403, "ORIGIN"),
+        ({"Origin": f"http://evil.example:{PORT}"}, 403, "ORIGIN"),
+        ({"Host": f"evil.example:{PORT}", "Origin": f"http://evil.example:{PORT}"}, 421, "HOST"),
+        ({"Authorization": ""}, 401, "TOKEN"),
+        ({"Authorization": "Bearer wrong"}, 401, "TOKEN"),
+        ({"Authorization": "Basic dXNlcjpwYXNz"}, 401, "TOKEN"),
+    ],
+)
+def test_guard_lets_only_the_owner_in_under_our_names(http, headers, status, code):
+    response = http.post(json=PING, headers=headers)
+
+    assert response.status_code == status
+    if code:
+        assert problem(response)["extensions"]["code"] == code
+        assert problem(response)["message"]
+
+
+def test_repeated_host_or_token_is_refused(http, token):
+    assert http.post(json=PING, headers=[("Host", f"localhost:{PORT}"), ("Host", "evil")]).status_code == 421
+    twice = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
+    assert http.post(json=PING, headers=twice).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/health", "/graphql/console.js", "/graphql/console.css", "/graphql/documents.json"])
+def test_package_text_needs_no_token_but_our_name(stranger, path):
+    assert stranger.get(path).status_code == 200
+    assert stranger.get(path, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_health_says_nothing_but_that_it_is_well(http):
+    assert set(http.get("/health").json()) == {"status", "version"}
+
+
+def test_page_is_ours_alone(stranger):
+    page = stranger.get("/graphql", headers={"Accept": "text/html"})
+    assets = [stranger.get(f"/graphql/console.{kind}").text for kind in ("js", "css")]
+
+    assert page.status_code == 200
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "http:" not in page.text + "".join(assets)
+    assert "https:" not in page.text + "".join(assets)
+    assert "style=" not in page.text
+    assert "innerHTML" not in assets[0]
+
+
+def test_other_paths_and_methods_are_json_errors(http):
+    assert problem(http.get("/other"))["extensions"]["code"] == "NOT_SERVED"
+    assert http.get("/graphql", headers={"Accept": "application/json"}).status_code == 405
+    assert problem(http.request("DELETE", "/graphql"))["message"]
+
+
+@pytest.mark.parametrize("body", [
+    b"1", b"null", b"[]", b'"x"', b"", b"{", b"\xff\xfe", b'{"query": "\xff"}', b"[" * 60_000, b'{"query":' * 60_000,
+    b'{"query": "{ __typename }", "variables": ' + b"[" * 300 + b"]" * 300 + b"}",
+    b'{"query": 1}', b"{}", b'{"query": ""}', b'{"query": null}', b'{"query": "{ __typename }", "variables": []}',
+    b'{"query": "{ __typename }", "operationName": 1}', b'{"query": "{ __typename }", "extensions": "x"}',
+    b'{"query": "{ __typename }", "variables": {"x": NaN}}',
+    b'{"query": "{ __typename }", "variables": {"x": ' + b"9" * 5000 + b"}}",
+    b"\xef\xbb\xbf{}", b'{"query": "' + b"#" * 70_000 + b'"}',
+])  # fmt: skip
+def test_body_that_is_no_request_is_400(http, body):
+    response = http.post(content=body, headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 400
+    assert problem(response)["message"]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/json; charset=latin-1"],
+)
+def test_other_content_types_are_refused(http, content_type):
+    assert http.post(content=b"{}", headers={"Content-Type": content_type}).status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        (None, BOTH[0]), ("*/*", BOTH[0]), ("application/*", BOTH[0]), (BOTH[0], BOTH[0]), (BOTH[1], BOTH[1]),
+        (f"{BOTH[1]}, {BOTH[0]};q=0.9", BOTH[1]), (f"{BOTH[1]};q=0.5, {BOTH[0]}", BOTH[0]),
+        ("text/html, */*;q=0.1", BOTH[0]),
+        (f"{BOTH[0]};q=0, {BOTH[1]}", BOTH[1]), ("application/json; charset=utf-8", BOTH[0]),
+    ],
+)  # fmt: skip
+def test_media_type_is_negotiated(accept, chosen):
+    assert exchange.accepted_type(accept) == chosen
+
+
+def test_no_acceptable_media_type_is_406(http):
+    assert http.post(json=PING, headers={"Accept": "text/html"}).status_code == 406
+
+
+@pytest.mark.parametrize("request_error", [
+    {"query": "{"}, {"query": "{ nothing }"}, {"query": "query a { __typename }", "operationName": "b"},
+    {"query": "query ($n: Int!) { nav(verb: ls, limit: $n) { __typename } }", "variables": {"n": "x"}},
+])  # fmt: skip
+@pytest.mark.parametrize(("media_type", "status"), [(BOTH[0], 200), (BOTH[1], 400)])
+def test_request_error_has_no_data_and_the_status_of_its_media_type(http, request_error, media_type, status):
+    response = http.post(json=request_error, headers={"Accept": media_type})
+
+    assert response.status_code == status
+    assert response.headers["content-type"] == f"{media_type}; charset=utf-8"
+    assert list(response.json()) == ["errors"]
+
+
+def test_large_body_is_refused_while_it_arrives(http):
+    async def endless():
+        while True:
+            yield b" " * 65_536
+
+    assert http.post(content=endless(), headers={"Content-Type": "application/json"}).status_code == 413
+    announced = {"Content-Type": "application/json", "Content-Length": str(2**40)}
+    assert http.post(content=b"{}", headers=announced).status_code == 413
+
+
+def test_capture_may_be_larger(http):
+    event = {"session_id": "s", "kind": "user_message", "origin": "o", "body": "x" * 2**21, "project": "/srv/p"}
+    mutation = "mutation ($events: [EventInput!]!) { capture(events: $events) { accepted } }"
+    request = {"query": mutation, "variables": {"events": [event]}}
+
+    assert http.post(json=request).status_code == 413
+    assert http.post(json=request, headers={client.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
+
+
+def test_viewer_header_says_as_whom_the_owner_asks(http, db, talk):
+    talk.session("港口").isolated()
+    talk.user("the harbour is closed")
+    request = {"query": '{ search(query: "harbour") { ... on SearchResult { results { body } } } }'}
+
+    own = http.post(json=request, headers={client.VIEWER: quote("港口")}).json()
+    others = http.post(json=request).json()
+
+    assert "the harbour is closed" in json.dumps(own)
+    assert "the harbour is closed" not in json.dumps(others)
+
+
+@pytest.mark.parametrize("value", ["%FF", "%00"])
+def test_identity_header_that_is_no_text_is_400(http, value):
+    assert http.post(json=PING, headers={client.VIEWER: value}).status_code == 400
+
+
+def test_token_is_made_once_and_is_the_owners_alone(settings):
+    before = os.umask(0)
+    try:
+        token = make_token(settings)
+    finally:
+        os.umask(before)
+
+    assert make_token(settings) == token
+    assert stat.S_IMODE(settings.token_file.stat().st_mode) == 0o600
+    assert [path.name for path in settings.home.iterdir()] == ["token"]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_token_that_others_may_read_is_refused(settings, token, mode):
+    settings.token_file.chmod(mode)
+
+    with pytest.raises(StoreError, match="chmod 600"):
+        read_token(settings)
+
+
+def test_token_behind_a_link_is_refused(settings, token, tmp_path):
+    settings.token_file.rename(tmp_path / "elsewhere")
+    settings.token_file.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(OSError, match="symbolic link"):
+        read_token(settings)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])  # noqa: S104 # what is refused
+def test_only_loopback_is_served(settings, host):
+    with pytest.raises(InvalidInput, match="other machines"):
+        serve(settings, host=host)
+
+
+def test_file_in_the_place_of_the_socket_is_not_removed(settings, token):
+    settings.socket.write_text("mine")
+
+    with pytest.raises(StoreError, match="in the way"):
+        serve(settings)
+    assert settings.socket.read_text() == "mine"
+
+
+def test_socket_that_somebody_listens_at_is_refused(settings, token):
+    with closing(socket.socket(socket.AF_UNIX)) as other, client.address(settings.socket) as name:
+        other.bind(name)
+        other.listen()
+
+        with pytest.raises(StoreError, match="already"):
+            serve(settings)
+
+
+SERVE = """
+import sys
+from pathlib import Path
+from graphsvc import config
+from graphsvc.api.app import serve
+serve(config.from_environment(), ready_file=Path(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def service(settings, home, tmp_path):
+    """A service in a process of its own: start it with `service()`, get the process and what its ready file says."""
+    started = []
+
+    def start():
+        ready = tmp_path / "ready.json"
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVE, str(ready)],
+            stderr=subprocess.PIPE,
+            env={**os.environ, "GRAPHSVC_HOME": str(home)},
+        )
+        started.append(process)
+        end = time.monotonic() + 30
+        while not ready.exists():
+            assert process.poll() is None, process.stderr.read().decode()
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        return process, json.loads(ready.read_text())
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def over_tcp(ready, token, document):
+    host, port = ready["url"].removeprefix("http://").split(":")
+    with closing(HTTPConnection(host, int(port), timeout=30)) as connection:
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+        connection.request("POST", "/graphql", json.dumps({"query": document}), headers)
+        return json.loads(connection.getresponse().read())
+
+
+def test_service_answers_on_both_sockets_as_the_store_does(service, settings, talk):
+    talk.user("the harbour opens at nine \ud800")
+    talk.wrote("docs/harbour.md")
+    process, ready = service()
+    asked = [
+        {"query": "harbour"},
+        {"nav": "ls"},
+        {"nav": "cd", "target": "event-1"},
+        {"nav": "cat", "target": "404"},
+        {"project": "?"},
+    ]
+
+    by_service, by_store = client.http(settings, OWNER), client.in_process(settings, OWNER)
+
+    assert ready["pid"] == process.pid
+    assert ready["socket"] == str(settings.socket)
+    assert stat.S_IMODE(settings.socket.stat().st_mode) == 0o600
+    assert [tool.call(one, by_service) for one in asked] == [tool.call(one, by_store) for one in asked]
+    assert over_tcp(ready, read_token(settings), "{ __typename }") == {"data": {"__typename": "Query"}}
+    assert "errors" in over_tcp(ready, "wrong", "{ __typename }")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_service_leaves_nothing_behind(service, settings, tmp_path, number):
+    process, _ = service()
+
+    process.send_signal(number)
+
+    assert process.wait(30) == 0
+    assert not settings.socket.exists()
+    assert not (tmp_path / "ready.json").exists()
+    assert process.stderr.read() == b""
+
+
+def test_second_service_of_a_home_is_refused_and_a_dead_one_is_replaced(service, settings):
+    process, _ = service()
+
+    with pytest.raises(StoreError, match="already"):
+        serve(settings)
+    process.kill()
+    process.wait()
+    assert settings.socket.exists()
+    (settings.home.parent / "ready.json").unlink()
+    service()
+
+    assert client.http(settings, OWNER) is not None
+
+
+def test_service_that_dies_is_replaced_by_the_store_for_queries_only(service, settings, talk):
+    talk.user("the harbour opens at nine")
+    process, _ = service()
+    execute = client.connect(settings, OWNER)
+    process.kill()
+    process.wait()
+
+    assert tool.call({"query": "harbour"}, execute)[1] == 0
+    with pytest.raises(ServiceError):
+        execute("mutation { capture(events: []) { accepted } }", {})
+
+
+def test_bug_reaches_neither_log_nor_answer_with_what_was_said(service, settings):
+    process, ready = service()
+    database.connect(settings).close()
+    over_tcp(ready, read_token(settings), '{ search(query: "canary-one") { __typename } }')
+    over_tcp(ready, "canary-two", "{ __typename }")
+    over_tcp(ready, read_token(settings), "{ canary_three }")
+
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+
+    assert b"canary" not in process.stderr.read()
+
+
+def test_request_that_takes_too_long_is_stopped_and_others_are_answered(settings, token):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
+
+    async def run():
+        workers = Workers(settings)
+        begun = time.monotonic()
+        slow = [workers.run(lambda db: db.execute(endless).fetchone(), 0.5) for _ in range(THREADS)]
+        results = await asyncio.gather(*slow, return_exceptions=True)
+        after = await workers.run(lambda db: db.execute("SELECT 1").fetchone()[0], 5)
+        await asyncio.to_thread(workers.close)
+        return results, after, time.monotonic() - begun
+
+    results, after, seconds = asyncio.run(run())
+
+    assert all(isinstance(result, Exception) for result in results)
+    assert after == 1
+    assert seconds < 5

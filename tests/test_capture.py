@@ -1,0 +1,136 @@
+"""Events in: once per origin, whole, in their project, and nothing that must not be stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphsvc.memory import capture
+from graphsvc.model import Event, EventKind
+from graphsvc.store import events
+
+
+def _event(**fields):
+    return Event(**{"session_id": "s1", "kind": EventKind.USER_MESSAGE, "origin": "o1", "body": "text", **fields})
+
+
+def _bodies(db):
+    return [event.body for event in events.after(db, 0)]
+
+
+def test_a_replayed_event_is_stored_once(db, clock):
+    event = _event()
+    first = capture.capture(db, [event, event], now=clock)
+    again = capture.capture(db, [event], now=clock)
+
+    assert (first.accepted, first.duplicates, first.position) == (1, 1, 1)
+    assert (again.accepted, again.duplicates, again.position) == (0, 1, 1)
+
+
+def test_an_origin_that_comes_back_with_other_content_is_a_new_event_that_says_so(db, clock):
+    batch = [_event(), _event(body="other"), _event(body="other"), _event()]
+    done = capture.capture(db, batch, now=clock)
+    stored = list(events.after(db, 0))
+
+    assert (done.accepted, done.duplicates) == (2, 2)
+    assert stored[1].origin.startswith("o1#")
+    assert stored[1].meta["conflicts_with"] == "o1"
+
+
+def test_the_same_event_in_another_session_is_membership_not_a_copy(db, clock):
+    copy = _event(session_id="s2")
+    capture.capture(db, [_event(), copy, copy], now=clock)
+    number = events.find_session(db, "s2")[0]
+
+    assert _bodies(db) == ["text", ""]
+    assert events.of_session(db, number) == [1, 2]
+    assert db.execute("SELECT rule, confidence FROM lineage_edges").fetchone()[:] == ("shared records", "inferred")
+
+
+def test_a_session_stays_in_the_project_of_its_first_event(db, clock):
+    first = _event(cwd="/srv/none/a")
+    moved = _event(origin="o2", cwd="/srv/none/b")
+    elsewhere = _event(origin="o3", project="/srv/none/c")
+    done = capture.capture(db, [first, moved, elsewhere], now=clock)
+
+    assert [events.project_key(db, event.project) for event in events.after(db, 0)] == ["/srv/none/a"] * 2
+    assert [event.meta["cwd"] for event in events.after(db, 0)] == ["/srv/none/a", "/srv/none/b"]
+    assert done.rejected[0].code == "project-conflict"
+    assert "/srv/none/a" in done.rejected[0].message
+
+
+def test_worktrees_share_the_project_of_their_repository(db, clock, tmp_path):
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    (main / ".git" / "worktrees" / "tree").mkdir(parents=True)
+    (main / "src").mkdir()
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
+    (tmp_path / "link").symlink_to(main)
+    folders = [main, main / "src", tree, tmp_path / "link"]
+    batch = [_event(session_id=f"s{n}", origin=f"o{n}", cwd=str(folder)) for n, folder in enumerate(folders)]
+    capture.capture(db, batch, now=clock)
+
+    assert events.project_keys(db) == [str(main)]
+
+
+BODIES = {
+    "nul": "a\0b",
+    "lone surrogate": "a\ud800b",
+    "line separator": "a\u2028b\u0085c",
+    "crlf": "a\r\nb\rc\n",
+    "bom": "\ufeffa",
+    "emoji": "👩‍👩‍👧‍👦 fine",
+    "chinese": "决定改用服务端会话",
+    "blank": "",
+    "ten megabytes": "x" * 10_000_000,
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_bodies_are_kept_byte_for_byte(db, clock, body):
+    capture.capture(db, [_event(body=body, meta={"note": body[:100]})], now=clock)
+
+    stored = events.get(db, 1)
+    assert stored.body == body
+    assert stored.meta["note"] == body[:100]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("session_id", ""), ("origin", ""), ("session_id", "a\0"), ("origin", "\ud800"), ("origin", "x" * 2000), ("cwd", "\0")],
+)
+def test_a_bad_name_is_refused_and_the_rest_of_the_batch_is_stored(db, clock, field, value):
+    done = capture.capture(db, [_event(origin="good"), _event(**{field: value}), _event(origin="good too")], now=clock)
+
+    assert (done.accepted, [one.index for one in done.rejected]) == (2, [1])
+    assert field in done.rejected[0].message
+    assert events.position(db) == 2
+
+
+def test_secrets_and_private_spans_are_gone_before_anything_is_written(db, clock, settings):
+    secret = "ghp_" + "a1B2" * 9
+    talk = f"the key is {secret}, and <private>my doctor said</private> ok"
+    meta = {"file_path": f"/tmp/{secret}.txt", "nested": [{"token": secret}]}  # noqa: S108 # a name, not a file
+    capture.capture(db, [_event(body=talk, meta=meta), _event(origin="o2", body=f"{secret} " * 2000)], now=clock)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    assert "[redacted:" in events.get(db, 1).body
+    for path in settings.home.iterdir():
+        assert secret.encode() not in path.read_bytes()
+        assert b"my doctor" not in path.read_bytes()
+    assert all(secret not in event.body and secret not in str(event.meta) for event in events.after(db, 0))
+
+
+def test_time_order_survives_events_without_a_time(db, clock):
+    batch = [
+        _event(origin="a", ts="2026-11-30T09:00:00.000000Z"),
+        _event(origin="b"),
+        _event(origin="c", ts="2026-11-30T10:00:00.000000Z"),
+    ]
+    capture.capture(db, batch, now=clock)
+
+    assert [row["at"][:16] for row in db.execute("SELECT at FROM events ORDER BY id")] == [
+        "2026-11-30T09:00",
+        "2026-11-30T09:00",
+        "2026-11-30T10:00",
+    ]
+    assert events.get(db, 2).ts is None

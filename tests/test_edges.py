@@ -1,0 +1,194 @@
+"""The edges of the protocol: one test for each row of the table in DESIGN §3.3."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphsvc.store import events
+
+
+def _edges(db, kind, src_type, dst_type):
+    rows = db.execute(
+        "SELECT * FROM lineage_edges WHERE type = ? AND src_type = ? AND dst_type = ? ORDER BY begin_event, src, dst",
+        (kind, src_type, dst_type),
+    )
+    return [(row["src"], row["dst"], row["rule"], row["end_event"] is None) for row in rows]
+
+
+def _id(db, origin):
+    return db.execute("SELECT id FROM events WHERE origin = ?", (origin,)).fetchone()["id"]
+
+
+def _asset(db, path):
+    return db.execute("SELECT id FROM knowledge_assets WHERE path = ?", (path,)).fetchone()["id"]
+
+
+def _session(db, name):
+    return events.find_session(db, name)[0]
+
+
+def test_a_session_produces_what_it_writes_once(db, talk):
+    talk.wrote("a.md")
+    talk.wrote("a.md", "again")
+    talk.session("s2").wrote("a.md", "by another")
+
+    asset = _asset(db, "a.md")
+    assert _edges(db, "produces", "session", "asset") == [
+        (_session(db, "s1"), asset, "writes", True),
+        (_session(db, "s2"), asset, "writes", True),
+    ]
+
+
+def test_a_report_tool_produces_a_report(db, talk):
+    talk.tool("report", {"topic": "x"}, "# Findings\n\nAll fine.")
+
+    row = db.execute("SELECT a.*, v.title FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id").fetchone()
+    assert (row["path"], row["kind"], row["title"]) == ("reports/report-call-1.md", "report", "Findings")
+
+
+def test_each_version_references_the_call_that_wrote_it(db, talk):
+    first, second = talk.wrote("a.md", "x"), talk.edited("a.md", "x", "y")
+
+    asset = _asset(db, "a.md")
+    assert [edge[:3] for edge in _edges(db, "references", "asset", "event")] == [
+        (asset, _id(db, first), "written by"),
+        (asset, _id(db, second), "written by"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see [code](../src/b.py)",
+        "look at src/b.py.",
+        "见src/b.py，以及别的",
+        "依据：[代码](../src/b.py#L3)。",
+        "in /srv/talk/harbor/src/b.py:3",
+    ],
+)
+@pytest.mark.parametrize("later", [True, False], ids=["target registered later", "target registered first"])
+def test_a_text_that_names_a_registered_path_references_it(db, talk, text, later):
+    if not later:
+        talk.wrote("src/b.py", "b = 1\n")
+    talk.wrote("docs/a.md", f"# A\n\n{text}\n")
+    if later:
+        talk.wrote("src/b.py", "b = 1\n")
+
+    assert _edges(db, "references", "asset", "asset") == [(_asset(db, "docs/a.md"), _asset(db, "src/b.py"), "names", True)]
+
+
+def test_a_link_ends_with_the_version_that_no_longer_has_it(db, talk):
+    talk.wrote("b.md", "# B\n")
+    talk.wrote("a.md", "see b.md")
+    talk.edited("a.md", "see b.md", "see nothing")
+    assert [edge[3] for edge in _edges(db, "references", "asset", "asset")] == [False]
+    talk.edited("a.md", "nothing", "b.md again")
+
+    assert [edge[3] for edge in _edges(db, "references", "asset", "asset")] == [True]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["read before it was written", "read after"])
+def test_a_call_that_reads_an_asset_references_it(db, talk, first):
+    read = talk.read("a.md") if first else None
+    talk.wrote("a.md")
+    read = read or talk.read("a.md")
+    talk.failed("Read", "a.md")
+
+    assert _edges(db, "references", "event", "asset") == [(_id(db, read), _asset(db, "a.md"), "reads", True)]
+
+
+def test_a_decision_always_has_evidence(db, talk):
+    said = talk.user("JWT it is")
+    stated = talk.decided("use JWT", evidence=[said])
+    bare = talk.decided("use bcrypt")
+
+    assert [edge[:3] for edge in _edges(db, "evidence", "decision", "event")] == [
+        (_id(db, stated), _id(db, said), "stated by"),
+        (_id(db, bare), _id(db, bare), "stated by"),
+    ]
+
+
+def test_a_decision_that_names_a_path_has_it_as_evidence(db, talk):
+    decided = talk.decided("the design in docs/a.md holds")
+    talk.wrote("docs/a.md")
+
+    assert _edges(db, "evidence", "decision", "asset") == [(_id(db, decided), _asset(db, "docs/a.md"), "names", True)]
+
+
+def test_a_checkpoint_stands_on_what_it_replaced_and_on_the_one_before(db, talk):
+    said, answered = talk.user("one"), talk.assistant("two")
+    first = talk.compacted("summary", replaces=[said, answered, "unknown"])
+    second = talk.compacted("another")
+
+    assert _edges(db, "evidence", "event", "event") == [
+        (_id(db, first), _id(db, said), "replaces", True),
+        (_id(db, first), _id(db, answered), "replaces", True),
+    ]
+    assert _edges(db, "precedes", "event", "event") == [(_id(db, first), _id(db, second), "checkpoint", True)]
+
+
+def test_a_decision_precedes_what_superseded_it(db, talk):
+    old = talk.decided("use JWT")
+    new = talk.session("s2").superseded(old, "use server sessions")
+
+    assert _edges(db, "precedes", "decision", "decision") == [(_id(db, old), _id(db, new), "superseded by", True)]
+
+
+@pytest.mark.parametrize("parent_first", [True, False])
+def test_a_session_precedes_the_one_that_names_it_as_parent(db, talk, parent_first):
+    def tell(name):
+        talk.session(name)
+        if name == "child":
+            talk.event("session_start", "", parent="parent", relation="fork")
+        talk.user(f"in {name}")
+
+    for name in ("parent", "child") if parent_first else ("child", "parent"):
+        tell(name)
+    talk.session("stranger").user("unrelated")
+
+    assert _edges(db, "precedes", "session", "session") == [
+        (_session(db, "parent"), _session(db, "child"), "fork", True)
+    ]
+
+
+def test_successive_writes_precede_each_other_whatever_order_they_arrive_in(db, talk):
+    first = talk.at("2026-11-30T09:00:00+00:00").wrote("a.md", "1")
+    third = talk.at("2026-11-30T11:00:00+00:00").wrote("a.md", "3")
+    second = talk.at("2026-11-30T10:00:00+00:00").wrote("a.md", "2")
+
+    a, b, c = (_id(db, origin) for origin in (first, second, third))
+    assert sorted(_edges(db, "precedes", "event", "event")) == sorted(
+        [(a, c, "write", False), (a, b, "write", True), (b, c, "write", True)]
+    )
+
+
+@pytest.mark.parametrize("kind", ["goal", "decision"])
+def test_a_todo_is_the_next_step_of_its_basis(db, talk, kind):
+    basis = talk.event(kind, "ship it", action="record")
+    todo = talk.event("todo", "write the notes", action="record", basis=basis)
+
+    assert _edges(db, "next_step", kind, "todo") == [(_id(db, basis), _id(db, todo), "basis", True)]
+
+
+def test_there_are_no_self_edges(db, talk):
+    talk.wrote("a.md", "# A\n\nsee a.md and ./a.md\n")
+    talk.event("session_start", "", parent="s1", relation="resume")
+
+    assert db.execute("SELECT COUNT(*) FROM lineage_edges WHERE src_type = dst_type AND src = dst").fetchone()[0] == 0
+
+
+def test_edges_of_isolated_texts_are_not_those_of_shared_ones(db, talk):
+    talk.wrote("b.md", "# B\n")
+    talk.session("s2").isolated()
+    talk.wrote("a.md", "see b.md")
+    from graphsvc.model import NodeType
+    from graphsvc.store import edges
+    from graphsvc.store.visibility import Viewer
+
+    def links():
+        target = _asset(db, "b.md")
+        return [edge for edge in edges.around(db, Viewer(), NodeType.ASSET, target, 99) if edge.dst_type == "asset" == edge.src_type]
+
+    assert not links()
+    talk.session("s3").wrote("a.md", "see b.md too")
+    assert links()

@@ -1,0 +1,157 @@
+"""The database file: how it is opened, what it refuses, what can never happen to an event."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+
+import pytest
+
+from graphsvc.config import Settings, from_environment
+from graphsvc.errors import InvalidInput, StoreError
+from graphsvc.store import database, events
+
+
+def _mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_home_and_files_are_private_whatever_the_umask(tmp_path):
+    settings = Settings(home=tmp_path / "deep" / "home")
+    old = os.umask(0)
+    try:
+        database.connect(settings).close()
+    finally:
+        os.umask(old)
+
+    assert _mode(settings.home) == 0o700
+    assert {_mode(path) for path in settings.home.iterdir()} == {0o600}
+
+
+def test_a_newer_schema_is_refused_with_one_clear_line(settings):
+    with closing(database.connect(settings)) as db:
+        db.execute("PRAGMA user_version = 99")
+
+    with pytest.raises(StoreError, match=r"schema 99, this graphsvc knows \d+: install a newer graphsvc") as caught:
+        database.connect(settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_older_schema_is_copied_before_it_is_migrated(settings, talk):
+    talk.user("hello")
+    with closing(database.connect(settings)) as db:
+        for table in ("imports", "gaps"):
+            db.execute(f"DROP TABLE {table}")
+        db.execute("PRAGMA user_version = 3")
+
+    with closing(database.connect(settings)) as db:
+        assert db.execute("SELECT COUNT(*) FROM gaps").fetchone()[0] == 0
+        assert events.position(db) == 1
+    copy = settings.home / "graphsvc.db.schema-3"
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("SELECT COUNT(*) FROM events").fetchone()[0] == 1
+        assert db.execute("PRAGMA user_version").fetchone()[0] == 3
+    assert _mode(copy) == 0o600
+
+
+def test_a_half_migrated_file_is_refused(settings):
+    with closing(database.connect(settings)) as db:
+        db.execute("ALTER TABLE records DROP COLUMN basis")
+        db.execute("DROP TABLE imports")
+        db.execute("DROP TABLE gaps")
+        db.execute("PRAGMA user_version = 3")
+
+    with pytest.raises(StoreError, match=r"columns of .*records"):
+        database.connect(settings)
+
+
+def test_what_is_no_database_is_refused(settings):
+    settings.home.mkdir(mode=0o700)
+    settings.database.write_bytes(b"this is not SQLite" * 100)
+
+    with pytest.raises(StoreError, match="cannot be used"):
+        database.connect(settings)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET body = x'00'",
+        "DELETE FROM events",
+        "INSERT OR REPLACE INTO events SELECT * FROM events",
+        "INSERT OR REPLACE INTO events (project, session, seq, kind, origin, at, received_at, isolated)"
+        " SELECT project, session, 99, kind, origin, at, received_at, isolated FROM events",
+        "INSERT OR REPLACE INTO events (project, session, seq, kind, origin, at, received_at, isolated)"
+        " SELECT project, session, seq, kind, 'other', at, received_at, isolated FROM events",
+        "UPDATE bodies SET body = x'00'",
+        "DELETE FROM bodies",
+        "INSERT OR REPLACE INTO bodies SELECT * FROM bodies",
+        "UPDATE sessions SET host_id = 'x'",
+        "DELETE FROM sessions",
+        "INSERT OR REPLACE INTO sessions SELECT * FROM sessions",
+        "UPDATE projects SET key = 'x'",
+        "DELETE FROM projects",
+        "INSERT OR REPLACE INTO projects SELECT * FROM projects",
+    ],
+)
+def test_the_ledger_is_append_only(db, talk, statement):
+    talk.user("a long body " * 1000)
+    before = db.execute("SELECT * FROM events, bodies, sessions, projects").fetchall()
+
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        db.execute(statement)
+    assert [tuple(row) for row in db.execute("SELECT * FROM events, bodies, sessions, projects")] == [
+        tuple(row) for row in before
+    ]
+
+
+def test_positions_are_never_reused(db, talk):
+    talk.user("one")
+    with pytest.raises(RuntimeError), database.transaction(db):
+        talk.user("two")
+        raise RuntimeError("the batch is lost")
+    talk.user("three")
+
+    assert events.position(db) == 2
+    assert [event.body for event in events.after(db, 0)] == ["one", "three"]
+
+
+def test_eight_writers_lose_nothing(settings, clock):
+    from graphsvc.memory import capture
+    from graphsvc.model import Event, EventKind
+
+    database.connect(settings).close()
+    problems = []
+
+    def write(writer):
+        with closing(database.connect(settings)) as db:
+            for number in range(25):
+                event = Event(
+                    session_id=f"w{writer % 2}", kind=EventKind.USER_MESSAGE, origin=f"{writer}:{number}", body="text"
+                )
+                try:
+                    capture.capture(db, [event], now=clock)
+                except sqlite3.Error as error:
+                    problems.append(error)
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with closing(database.connect(settings)) as db:
+        assert not problems
+        assert db.execute("SELECT COUNT(*), COUNT(DISTINCT session * 1000 + seq) FROM events").fetchone()[:] == (200, 200)
+
+
+def test_durability_is_a_setting(tmp_path):
+    settings = from_environment({"GRAPHSVC_HOME": str(tmp_path / "h"), "GRAPHSVC_DURABILITY": "full"})
+    with closing(database.connect(settings)) as db:
+        assert db.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+    with pytest.raises(InvalidInput, match="GRAPHSVC_DURABILITY.*normal or full"):
+        from_environment({"GRAPHSVC_DURABILITY": "maybe"})
