@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -33,7 +32,6 @@ _BATCH: Final = 256  # events, and
 _BATCH_BYTES: Final = 4 << 20  # bytes that `capture` stores in one transaction
 _SHOWN: Final = 20  # gaps and skipped files a person is shown; --json lists all
 _CAFE: Final = "/home/demo/harbor-cafe"  # the project of the demo conversations
-_CAFE_SESSION: Final = "harbor-cafe-2026-11-05"
 
 
 class Command(click.Command):
@@ -126,7 +124,7 @@ def filters(command: F) -> F:
     return command
 
 
-@program.command("import")
+@program.command("import", short_help="Import files, folders, or what is on this machine.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--project", metavar="KEY", help="File everything under this project; default: as the conversations say.")
 @click.option("--format", "format_", metavar="FORMAT", help="Read as this format; default: by content.")
@@ -149,7 +147,9 @@ def import_(
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise InvalidInput("path", f"{str(missing)!r} does not exist", "files and folders")
-    found = [] if paths else _histories(yes or as_json, as_json)
+    if as_json and not paths and not yes:
+        raise InvalidInput("yes", "nobody can be asked with --json", "--yes, or files and folders")
+    found = [] if paths else _histories(yes, as_json)
     if not paths and not found:
         if or_demo:
             _demo()
@@ -165,7 +165,7 @@ def import_(
         _walk([{"kind": "user_message", "limit": 5}, {"nav": "ls"}, {"kind": "decision", "limit": 5}], "all")
 
 
-@program.command()
+@program.command(short_help="Store neutral events from standard input.")
 @as_json
 def capture(as_json: bool) -> None:
     """Read neutral events on standard input, one JSON a line, and store them.
@@ -198,7 +198,7 @@ def capture(as_json: bool) -> None:
     sys.exit(2 if rejected else 0)
 
 
-@program.command()
+@program.command(short_help="Call query_session_memory with a JSON object.")
 @click.argument("arguments")
 @asking
 def tool(arguments: str, viewer: str | None, project: str | None) -> None:
@@ -219,7 +219,7 @@ def tool(arguments: str, viewer: str | None, project: str | None) -> None:
     sys.exit(code)
 
 
-@program.command()
+@program.command(short_help="Outputs and todos of a session, edges of an asset.")
 @click.argument("target", required=False)
 @paging
 @limited
@@ -236,7 +236,7 @@ def ls(target: str | None, viewer: str | None, project: str | None, as_json: boo
     _show(viewer, project, as_json, nav="ls", target=target, **parameters)
 
 
-@program.command()
+@program.command(short_help="One node: title, source, everything connected.")
 @click.argument("target")
 @paging
 @limited
@@ -252,7 +252,7 @@ def cd(target: str, viewer: str | None, project: str | None, as_json: bool, **pa
     _show(viewer, project, as_json, nav="cd", target=target, **parameters)
 
 
-@program.command()
+@program.command(short_help="Whole content of an asset or event.")
 @click.argument("target")
 @paging
 @asking
@@ -272,19 +272,20 @@ def cat(
 
     budget = token_budget or _PAGE
     page = _answer(viewer, project, nav="cat", target=target, cursor=cursor, token_budget=budget)
-    while page["kind"] == "content":
+    if page["kind"] != "content":
+        render.answer(page, _options(viewer, project))
+        sys.exit(_code(page))
+    while True:
         for item in page["items"]:
             render.write(item["label"])
         if "cursor" not in page:
             break
         page = _answer(viewer, project, nav="cat", target=target, cursor=page["cursor"], token_budget=budget)
-    else:
-        render.answer(page)
-        sys.exit(_code(page))
-    render.remarks(page)
+    render.remarks(page, _options(viewer, project))
+    sys.exit(_code(page))
 
 
-@program.command()
+@program.command(short_help="Matching lines in events and assets.")
 @click.argument("query")
 @filters
 @paging
@@ -300,7 +301,7 @@ def grep(query: str, viewer: str | None, project: str | None, as_json: bool, **p
     _show(viewer, project, as_json, nav="grep", query=query, **parameters)
 
 
-@program.command()
+@program.command(short_help="Search everything that was said and done.")
 @click.argument("query", required=False)
 @filters
 @click.option("--count-only", is_flag=True, help="Print the number of hits.")
@@ -320,7 +321,7 @@ def search(
     _show(viewer, project, as_json, query=query, count_only=count_only or None, **parameters)
 
 
-@program.command()
+@program.command(short_help="Answer GraphQL until stopped.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on.")
 @click.option("--port", default=8137, show_default=True, help="0 takes a free one.")
 @click.option(
@@ -337,10 +338,13 @@ def serve(host: str, port: int, ready_file: Path | None) -> None:
     """
     from graphsvc.api import app
 
-    app.serve(config.from_environment(), host=host, port=port, ready_file=ready_file)
+    settings = config.from_environment()
+    address = f"http://{host}:{port}/graphql" if port else f"a free port of {host}"
+    click.echo(f"graphsvc answers on {address} and {settings.socket}; stop with Ctrl-C", err=True)
+    app.serve(settings, host=host, port=port, ready_file=ready_file)
 
 
-@program.command()
+@program.command(short_help="Replay the ledger, or check that it holds.")
 @click.option("--check", is_flag=True, help="Change nothing; compare the tables with a replay, exit 1 if they differ.")
 @as_json
 def rebuild(check: bool, as_json: bool) -> None:
@@ -370,7 +374,7 @@ def rebuild(check: bool, as_json: bool) -> None:
     sys.exit(1 if differences else 0)
 
 
-@program.command()
+@program.command(short_help="Count what is stored.")
 @asking
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
@@ -394,7 +398,7 @@ def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
     render.table(("what", "count"), rows)
 
 
-@program.command()
+@program.command(short_help="Print the GraphQL schema (SDL).")
 def schema() -> None:
     """Print the GraphQL schema (SDL)."""
     from graphsvc.api import schema as api
@@ -402,7 +406,7 @@ def schema() -> None:
     sys.stdout.buffer.write(api.print_sdl().encode("utf-8"))
 
 
-@program.command()
+@program.command(short_help="A tour of two small conversations.")
 def demo() -> None:
     """Import two small conversations and show what can be asked about them.
 
@@ -422,41 +426,38 @@ def _demo() -> None:
     render.table(("session",), [(f"session-{name}",) for name in report.sessions])
     for session in report.sessions:
         _walk([{"nav": "ls", "target": session}], _CAFE)
-    replaced = _answer(None, _CAFE, kind="decision", query="card", limit=1)
+    replaced = _answer(None, _CAFE, kind="decision", query="card", limit=1)["results"]
+    note = _answer(None, _CAFE, nav="cd", target="docs/付款说明.md")["items"]
     _walk(
         [
             {"nav": "cd", "target": "docs/ordering.md"},
             {"kind": "decision"},
-            *({"nav": "cd", "target": hit["id"]} for hit in replaced["results"]),
+            *({"nav": "cd", "target": hit["id"]} for hit in replaced),
             {"query": "rounding error", "limit": 3},
             {"query": "取餐码", "limit": 3},
-            {"nav": "cat", "target": "docs/付款说明.md"},
+            # The file itself is on no machine; its first version is what the agent wrote.
+            *({"nav": "cat", "target": item["id"]} for item in note[:1]),
         ],
         _CAFE,
     )
-    render.title("Every id above works with graphsvc cd and graphsvc cat. Your own history: graphsvc import")
+    render.title("\nEvery id above works with graphsvc cd and graphsvc cat. Your own history: graphsvc import")
 
 
 def _walk(steps: Iterable[Mapping[str, object]], project: str) -> None:
     """Show each call as the command a person would type, and its answer."""
     from graphsvc import render
 
+    options = _options(None, project)
     for step in steps:
         answer = _answer(None, project, **step)
-        print()
-        render.title(f"$ {_typed(step, project)}")
-        if step.get("nav") == "cat":
-            render.write("".join(item["label"] for item in answer["items"]))
-        else:
-            render.answer(answer)
+        render.title(f"\n$ {render.typed(step, options)}")
+        render.answer(answer, options)
 
 
-def _typed(step: Mapping[str, object], project: str) -> str:
-    """Write a call of the tool as a command."""
-    name = str(step.get("nav", "search"))
-    given = [str(step[word]) for word in ("target", "query") if word in step]
-    options = [f"--{key.replace('_', '-')} {value}" for key, value in step.items() if key in {"kind", "limit"}]
-    return " ".join(["graphsvc", name, *map(shlex.quote, given), *options, f"--project {shlex.quote(project)}"])
+def _options(viewer: str | None, project: str | None) -> list[str]:
+    """Write who asks as options of a command."""
+    pairs = {"--viewer": viewer, "--project": project}
+    return [part for name, value in pairs.items() if value for part in (name, value)]
 
 
 def _histories(yes: bool, quiet: bool) -> list[Path]:
@@ -475,9 +476,14 @@ def _histories(yes: bool, quiet: bool) -> list[Path]:
         click.echo("No history that can be imported was found on this machine. See how it works: graphsvc demo")
         return []
     question = f"Import {len(files)} files into {config.from_environment().home}?"
-    if yes or click.confirm(question, default=True):
-        return files
-    sys.exit(0)
+    try:
+        agreed = yes or click.confirm(question, default=True)
+    except click.Abort:
+        click.echo("nothing was imported; --yes answers the question", err=True)
+        sys.exit(INTERRUPTED)
+    if not agreed:
+        sys.exit(0)
+    return files
 
 
 def _history(found: Found) -> tuple[object, ...]:
@@ -562,7 +568,7 @@ def _show(viewer: str | None, project: str | None, as_json: bool, **arguments: o
     from graphsvc import render
 
     answer = _answer(viewer, project, **arguments)
-    render.answer(answer)
+    render.answer(answer, _options(viewer, project))
     sys.exit(_code(answer))
 
 

@@ -5,7 +5,9 @@ What is shown was said by others: control and bidi characters never reach a term
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +24,7 @@ Answer = Mapping[str, object]
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BLANK: Final = re.compile(r"\s+")
+_BODY: Final = 600  # characters of a hit on a terminal; `cat` has the rest
 _STYLES: Final = {"id": "cyan", "type": "magenta", "kind": "magenta", "ref": "dim", "when": "dim", "why": "dim"}
 _WRAP: Final = frozenset({"label", "body", "reason"})
 
@@ -41,9 +45,10 @@ def say(text: str) -> None:
 
 
 def title(text: str) -> None:
-    """Print a heading."""
+    """Print a heading; a line feed before it leaves a line free."""
+    write("\n" if text.startswith("\n") else "")
     if sys.stdout.isatty():
-        _console().print(one_line(text), style="bold", markup=False, highlight=False)
+        Console(highlight=False).print(one_line(text), style="bold", markup=False)
     else:
         write(one_line(text) + "\n")
 
@@ -62,28 +67,40 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         grid.add_column(name, style=_STYLES.get(name, ""), no_wrap=not wide, overflow="fold", ratio=1 if wide else None)
     for row in cells:
         grid.add_row(*(Text(row[index]) for index in shown))
-    _console().print(grid)
+    Console(highlight=False).print(grid)
 
 
-def answer(got: Answer) -> None:
-    """Print an answer of the tool: an envelope or the results of a search."""
+def answer(got: Answer, options: Sequence[str]) -> None:
+    """Print an answer of the tool: an envelope, the results of a search, or a content."""
     if "results" in got:
         _search(got)
+    elif got.get("kind") == "content":
+        text = "".join(str(item.get("label", "")) for item in _list(got, "items"))
+        write(text if text.endswith("\n") else f"{text}\n")
     else:
         _envelope(got)
-    remarks(got)
+    remarks(got, options)
 
 
-def remarks(got: Answer) -> None:
-    """Tell what stands beside an answer: status, notes, the next page, what to try instead."""
+def remarks(got: Answer, options: Sequence[str]) -> None:
+    """Tell what stands beside an answer: status, notes, what to try, the next page. `options` say who asked."""
     for note in _list(got, "notes"):
         say(f"note: {note}")
     if got.get("status") in {"not-found", "degraded"}:
         say(str(got["status"]))
     if suggestion := got.get("suggestion"):
-        say(f"try: {suggestion}")
+        say(f"try: {_as_command(str(suggestion), options)}")
     if cursor := got.get("cursor"):
         say(f"more: add --cursor {cursor}")
+
+
+def typed(arguments: Answer, options: Sequence[str]) -> str:
+    """Write a call of the tool as the command a person types."""
+    verb = str(arguments.get("nav", "search"))
+    names = [str(arguments[name]) for name in ("target", "query") if name in arguments]
+    rest = {name: value for name, value in arguments.items() if name not in {"nav", "target", "query"}}
+    flags = [part for name, value in rest.items() for part in _flag(name, value)]
+    return shlex.join(["graphsvc", verb, *names, *flags, *options])
 
 
 def write(text: str) -> None:
@@ -128,26 +145,61 @@ def when(time: object) -> str:
 def _search(got: Answer) -> None:
     if "count" in got:
         write(f"{got['count']}\n")
-    rows = [
-        [hit.get("id"), hit.get("kind"), when(hit.get("ts")), hit.get("session_id"), hit.get("body"), hit.get("why")]
-        for hit in _list(got, "results")
-    ]
-    if rows:
-        table(("id", "kind", "when", "session", "body", "why"), rows)
+    hits = _list(got, "results")
+    if not sys.stdout.isatty():
+        names = ("id", "kind", "ts", "session_id", "body", "why")
+        table(names, [[when(hit["ts"]) if name == "ts" else hit.get(name) for name in names] for hit in hits])
+        return
+    _blocks(
+        [
+            ((hit.get("id"), hit.get("kind"), when(hit.get("ts")), hit.get("session_id")), hit.get("body"))
+            for hit in hits
+        ]
+    )
 
 
 def _envelope(got: Answer) -> None:
     title(str(got.get("title", "")))
     items = _list(got, "items")
-    if items:
-        table(
-            ("id", "type", "label", "ref"),
-            [[item.get(name) for name in ("id", "type", "label", "ref")] for item in items],
-        )
+    if got.get("kind") == "hits" and sys.stdout.isatty():
+        _blocks([((item.get("id"), item.get("type"), item.get("ref")), item.get("label")) for item in items])
+    elif items:
+        names = ("id", "type", "label", "ref")
+        table(names, [[item.get(name) for name in names] for item in items])
     context = got.get("context")
     evidence = _list(context, "evidence") if isinstance(context, Mapping) else []
     if evidence:
         write(f"evidence: {' '.join(map(str, evidence))}\n")
+
+
+def _blocks(hits: Iterable[tuple[Sequence[object], object]]) -> None:
+    """Print hits on a terminal: what each is in one line, and below it the text with its lines."""
+    console = Console(highlight=False)
+    for heads, body in hits:
+        line = Text()
+        for style, head in zip(("cyan", "magenta", "dim", "dim"), heads, strict=False):
+            if head:
+                line.append(f"{one_line(_cell(head))}  ", style)
+        text = clean(_cell(body)).strip("\n")
+        shown = text if len(text) <= _BODY else f"{text[:_BODY]} …"
+        console.print(line)
+        console.print(Padding(Text(shown), (0, 0, 1, 2)))
+
+
+def _as_command(suggestion: str, options: Sequence[str]) -> str:
+    """Write a suggestion that is a call of the tool as a command."""
+    try:
+        arguments = json.loads(suggestion)
+    except ValueError:
+        return suggestion
+    return typed(arguments, options) if isinstance(arguments, dict) else suggestion
+
+
+def _flag(name: str, value: object) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [flag] if value else []
+    return [flag, str(value)]
 
 
 def _list(got: Answer, name: str) -> list[dict[str, object]]:
@@ -159,7 +211,3 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _console() -> Console:
-    return Console(highlight=False)

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from graphsvc.api import client
+from graphsvc.api import tool as api_tool
 from graphsvc.config import Settings, from_environment
 from graphsvc.memory import capture
 from graphsvc.memory.clock import Clock, utc_text
+from graphsvc.memory.scope import Asker
 from graphsvc.model import Event, EventKind
 from graphsvc.store import database
 from graphsvc.store.database import Connection
@@ -160,6 +163,17 @@ class Talk:
 @pytest.fixture
 def talk(db: Connection, clock: Clock) -> Talk:
     return Talk(db=db, clock=clock)
+
+
+@pytest.fixture
+def tool(settings: Settings) -> Callable[..., dict]:
+    """Call query_session_memory in this process: `tool(nav="ls", target="s1", viewer="s2")` returns the parsed line."""
+
+    def tool(*, viewer: str | None = None, **arguments: object) -> dict:
+        printed, _ = api_tool.call(arguments, client.in_process(settings, Asker(session_id=viewer)))
+        return json.loads(printed)
+
+    return tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -172,3 +174,11 @@ def test_without_a_service_the_store_answers(settings, db, talk):
 
     assert client.http(settings, OWNER) is None
     assert tool.call({"query": "harbour"}, client.connect(settings, OWNER))[1] == 0
+
+
+def test_asking_a_service_needs_the_standard_library_only():
+    loaded = "import sys, graphsvc.api.client; print(*{name.partition('.')[0] for name in sys.modules})"
+
+    names = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {"strawberry", "graphql", "starlette", "uvicorn", "rich"} & set(names)

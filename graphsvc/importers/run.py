@@ -64,7 +64,7 @@ class Report:
 
     files: int = 0
     records: int = 0
-    events_added: int = 0
+    events_added: int = 0  # rows of the ledger, events by rule included: the sum of `kinds`
     duplicates: int = 0
     gaps: list[dict[str, str | int]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
@@ -230,7 +230,7 @@ def _add(run: _Run, file: _File, stream: BinaryIO, line: int, event: Event) -> N
 def _hand_over(run: _Run, file: _File, stream: BinaryIO) -> None:
     if file.batch:
         captured = run.capture([event for _, event in file.batch])
-        run.report.events_added += captured.accepted
+        run.report.events_added += sum(captured.kinds.values())
         run.report.duplicates += captured.duplicates
         run.report.kinds.update(captured.kinds)
         for rejected in captured.rejected:

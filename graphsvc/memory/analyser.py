@@ -35,7 +35,7 @@ _INVISIBLE: Final = re.compile(
     "\U0001d173-\U0001d17a\U000e0001-\U000e01ef]"
 )
 _WORD: Final = rf"[^\W{_CJK}]"
-_RUN: Final = re.compile(rf"{_WORD}+(?:[./\\\-:@+#]{_WORD}+)*|(?P<cjk>[{_CJK}]+)")
+_RUN: Final = re.compile(rf"{_WORD}+(?:[./\\\-:@+#]{{1,3}}{_WORD}+)*|(?P<cjk>[{_CJK}]+)")
 _SEPARATOR: Final = re.compile(r"[./\\\-:@+#_]+")
 # An acronym ends before the capital that begins the next word: `HTTPServer` is http, server; digits stay with theirs.
 _CASE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

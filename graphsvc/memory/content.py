@@ -114,11 +114,16 @@ def live(root: str, path: str) -> tuple[str, str | None]:
         raise Unreadable(error.strerror if isinstance(error, OSError) and error.strerror else "not readable") from None
     finally:
         os.close(folder)
-    with os.fdopen(file, "rb") as stream:
-        state = os.fstat(stream.fileno())
+    try:
+        state = os.fstat(file)
         if not stat.S_ISREG(state.st_mode):
             raise Unreadable("not a regular file")
-        data = stream.read(MAX_FILE + 1)
+        with os.fdopen(file, "rb", closefd=False) as stream:
+            data = stream.read(MAX_FILE + 1)
+    except OSError as error:
+        raise Unreadable(error.strerror or "not readable") from None
+    finally:
+        os.close(file)
     note = f"cut at {MAX_FILE} of {state.st_size} bytes" if len(data) > MAX_FILE else None
     data = data[:MAX_FILE]
     if b"\0" in data[:8192]:
@@ -128,53 +133,58 @@ def live(root: str, path: str) -> tuple[str, str | None]:
 
 
 def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, request: Request) -> NavResult:
-    """Show a session as one text: every event in order, headed by its id. The cursor is (event, offset)."""
+    """Show a session as one text: every event in order, headed by its id.
+
+    The cursor is (event, offset, whether the marker of isolated parts was shown before that event).
+    """
     numbers = events.of_session(db, session.number)
-    first, offset = fit.cursor_places(request, 2) or (numbers[0] if numbers else 0, 0)
+    first, offset, marked = fit.cursor_places(request, 3) or (numbers[0] if numbers else 0, 0, 0)
     at = numbers.index(first) if first in numbers else len(numbers)
     result = NavResult(
         kind=NavKind.CONTENT, title=nav.title(found), items=[], context=NavContext(session_id=session.session_id)
     )
     item = _row(found)
     text, places = "", []
-    marked = first != (numbers[0] if numbers else 0)
     for number in numbers[at:]:
+        places.append((number, len(text), marked))
         if visible(db, viewer, number):
-            part = transcript(events.get(db, number))
-        else:
-            part, marked = ("" if marked else f"{HIDDEN}\n\n"), True
-        places.append((number, len(text)))
-        text += part
+            text += transcript(events.get(db, number))
+        elif not marked:
+            text, marked = f"{text}{HIDDEN}\n\n", 1
         if len(text) - offset > 4 * request.token_budget:
             break
     page, taken = fit.content(result, item, text, offset, request)
     end = offset + taken
     more = None
     if end < len(text):
-        number, begin = [place for place in places if place[1] <= end][-1]
-        more = fit.cursor_write(request, number, end - begin)
+        number, begin, shown = [place for place in places if place[1] <= end][-1]
+        more = fit.cursor_write(request, number, end - begin, shown)
     elif at + len(places) < len(numbers):
-        more = fit.cursor_write(request, numbers[at + len(places)], 0)
+        more = fit.cursor_write(request, numbers[at + len(places)], 0, marked)
     return replace(page, cursor=more)
 
 
 def transcript(event: Stored | None) -> str:
-    """Write one event for reading: its id, what it is, and its body; a tool's input field by field."""
+    """Write one event for reading: its id, what it is, its body; a tool's input with its longer texts set out as well."""
     if event is None:
         return ""
-    head = f"[event-{event.id} {nav.describe(event)} {event.ts or ''}".rstrip() + "]\n"
-    if event.kind is EventKind.TOOL_CALL:
-        return head + "".join(_fields(event.body)) + "\n"
-    return f"{head}{event.body}\n\n"
+    head = f"[event-{event.id} {nav.describe(event)} {event.ts or ''}".rstrip() + "]"
+    texts = "".join(_texts(event.body)) if event.kind is EventKind.TOOL_CALL else ""
+    return f"{head}\n{event.body}\n{texts}\n"
 
 
-def _fields(body: str) -> Iterator[str]:
+def _texts(body: str) -> Iterator[str]:
+    """The texts of a tool's input that JSON writes with escapes: nobody reads a file's content that way."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        yield body + "\n"
         return
-    for name, part in value.items():
-        yield f"{name}: {part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)}\n"
+    rest = [("", value)]
+    while rest:
+        name, part = rest.pop(0)
+        if isinstance(part, str) and part not in body:
+            yield f"{name}:\n{part}\n"
+        elif isinstance(part, dict):
+            rest = [(str(key), one) for key, one in part.items()] + rest
+        elif isinstance(part, list):
+            rest = [(name, one) for one in part] + rest

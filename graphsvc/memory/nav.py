@@ -226,10 +226,8 @@ def _show_record(db: Connection, viewer: Viewer, record: Record) -> list[NavItem
 
 
 def _show_event(db: Connection, viewer: Viewer, event: Stored) -> list[NavItem]:
-    items = [_event(event)]
     record = records.get(db, event.id)
-    if record is not None:
-        items.append(_record(record))
+    items = [_record(record) if record is not None else _event(event)]
     near = events.around(db, viewer, event)
     items += [_event(one, name) for name, one in near]
     items += [_record(one) for one in records.caused_by(db, viewer, event.id) if one.id != event.id]

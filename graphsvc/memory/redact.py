@@ -179,7 +179,18 @@ def _near(word: str, before: int, after: int = 0) -> Callable[[Match], bool]:
 def _credible(match: Match) -> bool:
     """Accept a value that is neither a placeholder nor a reference to one."""
     value = match[match.lastindex or 0]
-    return not _PLACEHOLDER.search(value) and not _REFERENCE.search(value) and value.strip("*.xX-_") != ""
+    return (
+        not _seam(match)
+        and not _PLACEHOLDER.search(value)
+        and not _REFERENCE.search(value)
+        and value.strip("*.xX-_") != ""
+    )
+
+
+def _seam(match: Match) -> bool:
+    """Tell that the quote before the value ended a JSON text; what seems to be the value is what follows that text."""
+    start = match.start(match.lastindex or 0)
+    return start > 0 and match.string[start - 1] == '"' and match.string[start] in ":,]}"
 
 
 def _mixed(match: Match) -> bool:
@@ -210,7 +221,7 @@ def _option(match: Match) -> bool:
     start = match.start(match.lastindex or 0)
     name = "password" if "-pass" in match[0].lower() else "token"
     quoted = match.string[start - 1] in "\"'`"
-    return _secret(match[match.lastindex or 0], name, quoted=quoted, tight=True)
+    return not _seam(match) and _secret(match[match.lastindex or 0], name, quoted=quoted, tight=True)
 
 
 # A value in quotes, for each depth of JSON inside JSON. At depth d a quote carries 2^d - 1 backslashes, and a backslash
@@ -235,7 +246,17 @@ _QUOTED: Final = "|".join((*(_in_quotes(slashes) for slashes in (0, 1, 3, 7)), _
 _BARE_CHARS: Final = r"[!#$%*+\-./0-9?@A-Z^_a-z~]"
 _BARE_JOINT: Final = r"(?:[:=]{1,3}|&(?![\w.-]{1,40}=)|\\{1,7}/)"
 _BARE: Final = rf"({_BARE_CHARS}{{1,256}}(?:{_BARE_JOINT}{_BARE_CHARS}{{0,256}}){{0,3}}(?<![.:?\\]))"
-_VALUE: Final = rf"(?:{_QUOTED}|[“‘「『《]?{_BARE})"
+_VALUE: Final = rf"(?:{_QUOTED}|(?:[“‘「『《]|\\{{1,7}}u(?:201[8c]|300[ace]))?{_BARE})"
+
+
+def _words(*words: str) -> str:
+    """Match any of the words as it is, and as JSON printers escape it (`\\u5bc6\\u7801`) behind the first backslash."""
+    return "|".join((*words, *(r"\\{1,7}".join(_escapes(word)) for word in words)))
+
+
+def _escapes(word: str) -> list[str]:
+    return [f"u{ord(char):04x}" for char in word]
+
 
 # What may follow a key before its separator, and what ties it to its value.
 _SUFFIX: Final = (
@@ -244,8 +265,9 @@ _SUFFIX: Final = (
 )
 _TIE_FORMS: Final = (
     r"[ \t]{0,3}\??:[ \t]{0,2}(?:str|string|bytes|text|&str)[ \t]{0,2}=[ \t]{0,2}",  # password: str = "…"
-    r"[ \t]{0,20}(?:=>|:=|={1,3}|[:：＝])[ \t]{0,8}",
-    r"[ \t]{0,3}(?:是|为|為|改为|改成|换成|设为|设成|设置为)[:：]?[ \t]{0,3}",
+    r"[ \t]{0,20}(?:=>|:=|={1,3}|[:：＝]|\\{1,7}uff(?:1a|1d))[ \t]{0,8}",
+    rf"[ \t]{{0,3}}\\{{0,7}}(?:{_words('是', '为', '為', '改为', '改成', '换成', '设为', '设成', '设置为')})"
+    r"(?:[:：]|\\{1,7}uff1a)?[ \t]{0,3}",
     r"[ \t]{1,3}(?:is|was)[ ]?:?[ \t]{1,3}",
     r">",  # <password>…</password>
     # name: DB_PASSWORD, value: …
@@ -257,18 +279,24 @@ _KEY_OF: Final = (
     *("api", "access", "private", "signing", "encryption", "auth"),
     *("master", "account", "service", "app", "subscription"),
 )
+_SPOKEN: Final = {
+    "password": ("密码", "密碼", "口令"),
+    "secret": ("密钥", "密鑰", "私钥"),
+    "token": ("令牌",),
+}
 _KEYS: Final = {
-    "password": r"pass(?:word|wd|phrase|code)|pwd|口令|密码|密碼"
-    r"|(?:(?<![a-z])|(?<=\\[nrt]))pass|(?-i:(?<=[a-z])Pass)",  # but not `bypass`
+    "password": r"pass(?:word|wd|phrase|code)|pwd"
+    r"|(?:(?<![a-z])|(?<=\\[nrt]))pass|(?-i:(?<=[a-z])Pass)"  # but not `bypass`
+    rf"|{_words(*_SPOKEN['password'])}",
     "api-key": rf"(?:{'|'.join(_KEY_OF)})[ _-]?key",
-    "secret": r"secret(?:[_-]?access)?|credentials?|密钥|密鑰|私钥",
-    "token": r"token|令牌",
+    "secret": rf"secret(?:[_-]?access)?|credentials?|{_words(*_SPOKEN['secret'])}",
+    "token": rf"token|{_words(*_SPOKEN['token'])}",
 }
 _KEY_HINTS: Final = {
-    "password": ("pass", "pwd", "口令", "密码", "密碼"),
+    "password": ("pass", "pwd"),
     "api-key": tuple(f"{word}{gap}key" for word in _KEY_OF for gap in ("", "_", "-", " ")),
-    "secret": ("secret", "credential", "密钥", "密鑰", "私钥"),
-    "token": ("token", "令牌"),
+    "secret": ("secret", "credential"),
+    "token": ("token",),
 }
 # `<private>`, in JSON also `<\/private>` and `\u003cprivate\u003e`.
 _PRIVATE: Final = re.compile(
@@ -278,8 +306,9 @@ _LONGEST_KEY: Final = 80
 _TELLING: Final = {name: re.compile(f"(?:{key}){_SUFFIX}$", re.IGNORECASE) for name, key in _KEYS.items()}
 # `nextPageToken`, `pad_token`, `bypass`: what stands before the key takes the secrecy away.
 _HARMLESS_PREFIX: Final = re.compile(
-    r"(?:next|prev|page|pad|eos|bos|sep|cls|mask|unk|special|stop|cursor|continuation|sync|cancell?ation|keyword|start|end"
-    r"|public|design|current|by|com|tres|sur|under|over|is|has|no|max|min|per|num|count|type)[ _-]?$",
+    r"(?:next|prev|page|special|cursor|continuation|cancell?ation|keyword|public|design|current|under|over"
+    r"|(?<![a-z])(?:pad|eos|bos|sep|cls|mask|unk|stop|sync|start|end|by|com|tres|sur|is|has|no|max|min|per|num|count|type)"
+    r")[ _-]?$",
     re.IGNORECASE,
 )
 
@@ -319,7 +348,6 @@ _MAIL: Final = re.compile(r"[\w.+-]{1,80}@[\w-]{1,80}(?:\.[\w-]{1,80}){1,8}")
 _LONGEST_VALUE: Final = 512
 _PROSE: Final = re.compile(r"[\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # more than one word, or Chinese
 _STRONG: Final = re.compile(r"[!@#$%^&*?~+]")
-_JSON_SEAM: Final = re.compile(r"[:,\]}]")
 _LABEL: Final = re.compile(r"pass|pwd|secret|token|input|field|label", re.IGNORECASE)
 
 
@@ -333,8 +361,7 @@ def _assigned(name: str) -> Callable[[Match], bool]:
         if _HARMLESS_PREFIX.search(text, max(0, match.start() - 16), match.start()):
             return False
         if quoted:
-            # The quote may be the end of a JSON text that stops right behind the key.
-            return not _JSON_SEAM.match(value) and _secret(value, name, quoted=True)
+            return not _seam(match) and _secret(value, name, quoted=True)
         if text[end : end + 1] in {"(", "[", "{"} or "==" in tie:
             return False
         if match[0].lower().startswith("pass:") and text[match.start() - 1] not in "_-":  # a test runner's "PASS: name"
@@ -358,6 +385,8 @@ def _secret(value: str, name: str, *, quoted: bool, tight: bool = False) -> bool
 
 
 def _quoted_secret(value: str, *, human: bool) -> bool:
+    if _random(value):
+        return True
     if not (_DIGIT.search(value) or _STRONG.search(value) or (human and value.isalpha())):
         return False
     rest = _ALGORITHM.sub("", value)
@@ -366,7 +395,7 @@ def _quoted_secret(value: str, *, human: bool) -> bool:
     if not human:
         if _WORDY.fullmatch(rest) or _MAIL.fullmatch(value):
             return False
-        return letters and (digits > 0 or len(_STRONG.findall(rest)) > 1)
+        return letters and (digits > 1 or len(_STRONG.findall(rest)) > 1)
     if _WORDY.fullmatch(value) and not value.isalnum() and (_LABEL.search(value) or not digits):
         return False
     if digits or _STRONG.search(rest.rstrip("!?")):
@@ -376,6 +405,8 @@ def _quoted_secret(value: str, *, human: bool) -> bool:
 
 
 def _bare_secret(value: str, *, human: bool, tight: bool) -> bool:
+    if _random(value):
+        return True
     strong = human and value[0] not in "&*@!" and _STRONG.search(value.rstrip("!?=")) is not None
     if not strong and not _DIGIT.search(value):
         return False
@@ -383,16 +414,32 @@ def _bare_secret(value: str, *, human: bool, tight: bool) -> bool:
     digits = len(_DIGIT.findall(rest))
     if not any(char.isalpha() for char in rest) or _MAIL.fullmatch(value):
         return False
-    if _WORDY.fullmatch(rest) and not (human and tight and digits > 1 and value.isalnum()):
+    if _WORDY.fullmatch(rest) and not (human and digits and value.isalnum() and _chosen(value, digits, tight=tight)):
         return False
     if _DOTTED.fullmatch(value) and digits < 4:
         return False
-    return digits > 0 or strong
+    return digits > 1 or (human and digits > 0) or strong
+
+
+def _chosen(value: str, digits: int, *, tight: bool) -> bool:
+    """Tell a word with a number that a person chose as password from a name in a program (`newPassword2`)."""
+    cased = value != value.lower() and value != value.upper()
+    return (tight and digits > 1) or (cased and _LABEL.search(value) is None)
+
+
+def _random(value: str) -> bool:
+    """Tell random letters and digits of both cases from words written together: they have few vowels."""
+    if len(value) < 20 or not value.isalnum() or value in (value.lower(), value.upper()):
+        return False
+    letters = [char for char in value.lower() if char.isalpha()]
+    return sum(char in "aeiou" for char in letters) * 10 < len(letters) * 3
 
 
 def _assignment(name: str) -> Rule:
     pattern = re.compile(f"(?:{_KEYS[name]}){_SUFFIX}{_TIE}{_VALUE}", re.IGNORECASE)
-    return Rule(name=name, hints=_KEY_HINTS[name], pattern=pattern, folded=True, accept=_assigned(name))
+    spoken = _SPOKEN.get(name, ())
+    hints = (*_KEY_HINTS[name], *spoken, *(_escapes(word)[0] + "\\" for word in spoken))
+    return Rule(name=name, hints=hints, pattern=pattern, folded=True, accept=_assigned(name))
 
 
 def _block() -> Rule:
@@ -412,7 +459,7 @@ def _block() -> Rule:
 
 
 _DASHED: Final = r"[A-Za-z0-9_-]"
-_SHELL_WORD: Final = rf"(?:{_QUOTED}|([^\s\"'`\\<>|;]{{4,256}}))"
+_SHELL_WORD: Final = rf"(?:{_QUOTED}|((?:(?![\"'`\\<>|;])[!-~]){{4,256}}))"
 _HEADER_TIE: Final = r"\\{0,7}[\"']?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,7}[\"']?"
 
 # Order decides the name where two rules meet: the more telling kind stands first.
@@ -527,7 +574,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _context(
         "command-password",
         (" -u", " --user"),
-        r"[ ]-(?:u|-user)[ =]{0,4}\\{0,7}[\"']?[\w.@+-]{1,64}:([^\s\"'`\\<>|;]{4,256})",
+        r"[ ]-(?:u|-user)[ =]{0,4}\\{0,7}[\"']?[\w.@+-]{1,64}:((?:(?![\"'`\\<>|;])[!-~]){4,256})",
         _near("curl", 300),
     ),
     _context("command-password", (" -p",), rf"[ ]-p{_SHELL_WORD}", _mysql_password),

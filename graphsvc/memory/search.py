@@ -414,7 +414,8 @@ def _filled(
 ) -> Answer:
     """Put as many rows as fit into the answer; what does not fit stands behind its cursor.
 
-    When not even one row fits, notes and then details give way; when its ids alone are too long, a call that fits is named.
+    When not even one row fits, notes and then details give way; when its ids alone are too long, the answer names a
+    call that shows it.
     """
     for level, kept in ((0, notes), (_NO_WHY, notes), (_NO_WHY, ()), (_NO_TIME, ())):
         answer = _packed(drafts, found, request, kept, level, frame)

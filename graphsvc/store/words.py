@@ -176,7 +176,8 @@ class Reader:
         condition, values = conditions(scope)
         rows = self.db.execute(
             "SELECT e.id, e.at, e.session, COALESCE(d.sz, h.sz)"
-            f" FROM json_each(?) j CROSS JOIN events e ON e.id = j.value {_JOINS} LEFT JOIN words_docsize d ON d.id = e.id LEFT JOIN words_isolated_docsize h ON h.id = e.id"
+            f" FROM json_each(?) j CROSS JOIN events e ON e.id = j.value {_JOINS}"
+            " LEFT JOIN words_docsize d ON d.id = e.id LEFT JOIN words_isolated_docsize h ON h.id = e.id"
             f" WHERE {condition}",
             (json.dumps(list(found)), *values),
         )

@@ -1,0 +1,230 @@
+"""Navigation through the tool: one story, walked by its ids."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from graphsvc import resources
+from graphsvc.api import client, tool
+from graphsvc.memory import budget
+from graphsvc.memory.scope import Asker
+
+ENVELOPE = Draft202012Validator(json.loads(resources.text("schema/nav_result.json")))
+MARKER = "[已隔离: 内容仅其所属会话可见]"
+
+
+@pytest.fixture
+def ask(settings, db):
+    """Call the tool as a session (or as the owner): the answer, checked against the contract, and its exit code."""
+
+    def ask(viewer=None, **arguments):
+        line, code = tool.call(arguments, client.in_process(settings, Asker(session_id=viewer)))
+        answer = json.loads(line)
+        if "nav" in arguments and code != 2:
+            ENVELOPE.validate(answer)
+        assert code == 2 or budget.tokens(line) <= arguments.get("token_budget", 4000)
+        return answer, code
+
+    return ask
+
+
+@pytest.fixture
+def story(talk):
+    talk.user("Write the design. We decided: sessions use JWT, no cookies.")
+    talk.wrote("docs/设计.md", "# Sign-in design\n\nCode: [login](../src/login.py)\n")
+    talk.wrote("src/login.py", "def sign_in():\n    ...\n")
+    talk.ran("git add -A && git commit -m 'Sign in'", "[main 1a2b3c4] Sign in")
+    talk.failed()
+    talk.tool("TodoWrite", {"todos": [{"content": "refresh tokens", "status": "pending"}]})
+    old = talk.decided("sessions use JWT")
+    talk.session("s2").user("决定改用服务端会话")
+    talk.edited("docs/设计.md", "Sign-in design", "Login design")
+    talk.superseded(old, "sessions live on the server")
+    talk.compacted("The module moved to server sessions.")
+    return talk
+
+
+def _ids(answer):
+    return [item["id"] for item in answer["items"]]
+
+
+def test_ls_of_a_session_shows_outputs_and_pending_todos(ask, story, snapshot):
+    assert ask(nav="ls", target="s1")[0] == snapshot
+
+
+def test_cd_of_a_document_leads_to_its_writes_sessions_commit_and_linked_code(ask, story, snapshot):
+    assert ask(nav="cd", target="docs/设计.md")[0] == snapshot
+
+
+def test_cd_of_a_decision_shows_evidence_and_what_replaced_it(ask, story, snapshot):
+    answer, _ = ask(query="sessions use JWT", kind="decision")
+
+    assert ask(nav="cd", target=answer["results"][0]["id"])[0] == snapshot
+
+
+def test_cd_of_a_session_shows_its_records_and_checkpoints(ask, story, snapshot):
+    assert ask(nav="cd", target="s2")[0] == snapshot
+
+
+def test_cd_of_an_event_shows_its_neighbours(ask, story, snapshot):
+    assert ask(nav="cd", target="event-2")[0] == snapshot
+
+
+@pytest.mark.parametrize("target", ["s1", "session-s1"])
+def test_a_session_is_named_bare_or_by_its_id(ask, story, target):
+    assert ask(nav="ls", target=target)[0]["context"] == {"session_id": "s1"}
+
+
+def test_hosts_may_have_session_ids_that_begin_like_ours(ask, talk):
+    talk.session("session-x").user("hello")
+
+    for target in ("session-x", "session-session-x"):
+        assert ask(nav="cd", target=target)[0]["context"]["session_id"] == "session-x"
+        assert ask(session_id=target, query="hello")[0]["status"] == "found"
+
+
+def test_ls_without_a_target_takes_the_most_recent_active_session(ask, story):
+    assert ask(nav="ls")[0]["context"] == {"session_id": "s2"}
+    assert ask("s1", nav="ls")[0]["context"] == {"session_id": "s1"}
+    story.ended()
+    assert ask(nav="ls")[0]["context"] == {"session_id": "s1"}
+    story.session("s1").ended()
+    assert _ids(ask(nav="ls")[0]) == ["session-s1", "session-s2"]
+
+
+def test_an_empty_store_is_an_empty_list_not_an_error(ask):
+    assert ask(nav="ls") == ({"kind": "list", "title": "sessions", "items": []}, 0)
+
+
+def test_every_id_printed_anywhere_works_as_a_target(ask, story):
+    seen, queue = set(), ["s1", "s2"]
+    while queue:
+        target = queue.pop()
+        if target in seen:
+            continue
+        seen.add(target)
+        for verb in ("ls", "cd", "cat"):
+            answer, code = ask(nav=verb, target=target)
+            assert code == 0, (verb, target, answer)
+            assert "status" not in answer
+            queue += _ids(answer)
+            queue += answer.get("context", {}).get("evidence", [])
+            queue += [item["ref"] for item in answer["items"] if re.fullmatch(r"[a-z]+-\d+", item.get("ref", ""))]
+    assert len(seen) > 30
+
+
+@pytest.mark.parametrize("nav", ["ls", "cd", "cat"])
+@pytest.mark.parametrize(
+    "target",
+    ["asset-404", "event-404", "decision-2", "404", "s9", "docs/nowhere.md", "goal-", "x" * 3000, "event-" + "9" * 18, "9" * 40],
+)
+def test_a_missing_target_suggests_a_call_that_runs(ask, story, nav, target):
+    answer, code = ask(nav=nav, target=target)
+
+    assert (code, answer["status"], answer["items"]) == (1, "not-found", [])
+    assert ask(**json.loads(answer["suggestion"]))[1] == 0
+
+
+def test_a_misspelled_document_is_suggested(ask, story):
+    assert json.loads(ask(nav="cat", target="src/logn.py")[0]["suggestion"]) == {"nav": "cat", "target": "src/login.py"}
+    assert json.loads(ask(nav="cd", target="old/login.py")[0]["suggestion"])["target"] == "src/login.py"
+
+
+@pytest.mark.parametrize("target", ["src/login.py", "login.py", "/srv/talk/harbor/src/login.py", "./src/login.py"])
+def test_a_document_is_named_by_path_or_unique_suffix(ask, story, target):
+    assert ask(nav="cd", target=target)[0]["title"].endswith("src/login.py · login.py")
+
+
+def test_a_suffix_of_several_documents_is_a_list_not_a_guess(ask, talk):
+    talk.wrote("a/notes.md")
+    talk.wrote("b/notes.md")
+    answer, code = ask(nav="cat", target="notes.md")
+
+    assert (code, answer["kind"], len(answer["items"])) == (0, "list", 2)
+    assert ask(nav="cd", target="otes.md")[1] == 1
+
+
+def test_a_bare_number_is_an_asset_first_and_the_event_is_named(ask, story):
+    asset = _ids(ask(nav="ls", target="s1")[0])[0]
+    number = asset.removeprefix("asset-")
+    answer, _ = ask(nav="cd", target=number)
+
+    assert answer["context"]["asset_id"] == int(number)
+    assert json.loads(answer["suggestion"]) == {"nav": "cd", "target": f"event-{number}"}
+    assert ask(nav="cd", target="1")[0]["title"].startswith("event-1 ")
+
+
+def test_a_long_list_comes_in_pages_without_repeats_or_gaps(ask, talk):
+    for number in range(60):
+        talk.wrote(f"docs/{number:02}.md", f"# Title {number}\n")
+    found, cursor = [], None
+    while True:
+        answer, _ = ask(nav="ls", target="s1", limit=7, token_budget=200, **({"cursor": cursor} if cursor else {}))
+        found += _ids(answer)
+        cursor = answer.get("cursor")
+        if cursor is None:
+            break
+
+    whole = _ids(ask(nav="ls", target="s1", limit=50)[0])
+    assert len(found) == len(set(found)) == 60
+    assert found[:50] == whole
+
+
+@pytest.mark.parametrize("cursor", ["x", "!!!", "ojEdMjg", "AAAA", "é"])
+def test_a_cursor_of_another_call_is_refused(ask, story, cursor):
+    answer, code = ask(nav="ls", target="s1", cursor=cursor)
+
+    assert (code, answer["error"]["field"]) == (2, "cursor")
+
+
+def test_an_isolated_session_is_a_marker_for_others_and_open_to_itself(ask, story):
+    story.session("s3").isolated()
+    story.user("the secret plan")
+    story.wrote("docs/plan.md", "# Secret plan\n")
+    story.decided("secretly use bcrypt")
+    listing, _ = ask(nav="ls", target="s3")
+    own, _ = ask("s3", nav="ls", target="s3")
+
+    assert [item["label"] for item in listing["items"]] == [MARKER]
+    assert [item["label"].split(" ")[0] for item in own["items"]] == ["docs/plan.md"]
+    for asked in ({"target": own["items"][0]["id"]}, {"target": "docs/plan.md"}, {"target": "s3"}, {"target": "s1"}):
+        for verb in ("ls", "cd", "cat"):
+            for viewer in (None, "s1"):
+                assert "ecret" not in json.dumps(ask(viewer, nav=verb, **asked)[0])
+    assert ask(nav="cd", target=own["items"][0]["id"]) == (
+        {**ask(nav="cd", target=own["items"][0]["id"])[0], "items": [{"id": own["items"][0]["id"], "type": "asset", "label": MARKER}]},
+        0,
+    )
+    assert ask(nav="cd", target="docs/plan.md")[1] == 1
+    assert "isolated sessions exist" in " ".join(ask(nav="ls", target="s1")[0]["notes"])
+    assert ask("s3", nav="cat", target="docs/plan.md")[1] == 0
+
+
+def test_an_isolated_version_does_not_show_through_a_shared_asset(ask, story, tmp_path):
+    story.session("s3").isolated()
+    story.wrote("docs/设计.md", "# Hidden title\n")
+    shared, _ = ask(nav="cd", target="docs/设计.md")
+    own, _ = ask("s3", nav="cd", target="docs/设计.md")
+
+    assert "Hidden title" not in json.dumps(shared)
+    assert "Login design" in shared["title"]
+    assert "Hidden title" in own["title"]
+    assert "Login design" in ask(nav="cat", target="docs/设计.md")[0]["items"][0]["label"]
+
+
+def test_a_session_sees_its_own_project_only(ask, story):
+    story.project = "/srv/talk/other"
+    story.session("t1").user("in the other project")
+    story.wrote("other.md", "# Other\n")
+
+    assert ask("t1", nav="cd", target="s1")[1] == 1
+    assert ask("t1", nav="cd", target="event-1")[1] == 1
+    assert ask("t1", nav="cat", target="docs/设计.md")[1] == 1
+    assert ask(nav="cd", target="t1")[1] == 0
+    assert ask("t1", nav="ls", project="/srv/talk/harbor")[0]["error"]["field"] == "project"
+    assert ask(nav="ls", project="/srv/nowhere")[0]["error"]["field"] == "project"
+    assert ask("nobody", nav="ls")[1] == 1
