@@ -25,8 +25,8 @@ Answer = Mapping[str, object]
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BLANK: Final = re.compile(r"\s+")
 _BODY: Final = 600  # characters of a hit on a terminal; `cat` has the rest
-_STYLES: Final = {"id": "cyan", "type": "magenta", "kind": "magenta", "ref": "dim", "when": "dim", "why": "dim"}
-_WRAP: Final = frozenset({"label", "body", "reason"})
+_STYLES: Final = {"id": "cyan", "host": "cyan", "session": "cyan", "note": "dim"}
+_WRAP: Final = frozenset({"problem", "where"})
 
 
 def clean(text: str) -> str:
@@ -58,6 +58,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     cells = [[one_line(_cell(value)) for value in row] for row in rows]
     if not sys.stdout.isatty():
         write("".join("\t".join(row).rstrip("\t") + "\n" for row in cells))
+        return
+    if not cells:
         return
     shown = [index for index in range(len(columns)) if any(row[index] for row in cells)]
     grid = Table(box=None, pad_edge=False, header_style="bold dim")
@@ -148,7 +150,7 @@ def _search(got: Answer) -> None:
     hits = _list(got, "results")
     if not sys.stdout.isatty():
         names = ("id", "kind", "ts", "session_id", "body", "why")
-        table(names, [[when(hit["ts"]) if name == "ts" else hit.get(name) for name in names] for hit in hits])
+        table(names, [[when(hit.get("ts")) if name == "ts" else hit.get(name) for name in names] for hit in hits])
         return
     _blocks(
         [
@@ -163,13 +165,29 @@ def _envelope(got: Answer) -> None:
     items = _list(got, "items")
     if got.get("kind") == "hits" and sys.stdout.isatty():
         _blocks([((item.get("id"), item.get("type"), item.get("ref")), item.get("label")) for item in items])
-    elif items:
+    elif sys.stdout.isatty():
+        _items(items)
+    else:
         names = ("id", "type", "label", "ref")
         table(names, [[item.get(name) for name in names] for item in items])
     context = got.get("context")
     evidence = _list(context, "evidence") if isinstance(context, Mapping) else []
     if evidence:
         write(f"evidence: {' '.join(map(str, evidence))}\n")
+
+
+def _items(items: Iterable[Mapping[str, object]]) -> None:
+    """Print the rows of an envelope on a terminal; the reference stands behind the label, which has most to say."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", overflow="fold")
+    grid.add_column(style="magenta", no_wrap=True)
+    grid.add_column(overflow="fold", ratio=1)
+    for item in items:
+        label = Text(one_line(_cell(item.get("label"))))
+        if ref := item.get("ref"):
+            label.append(f"  {one_line(_cell(ref))}", "dim")
+        grid.add_row(Text(one_line(_cell(item.get("id")))), Text(_cell(item.get("type"))), label)
+    Console(highlight=False).print(grid)
 
 
 def _blocks(hits: Iterable[tuple[Sequence[object], object]]) -> None:

@@ -42,7 +42,9 @@ def test_a_text_becomes_words_and_joined_forms(text: str, plain: list[str], join
     assert analyser.words(text) == (plain, joined)
 
 
-@pytest.mark.parametrize("text", ["8 may 2023", "May 8, 2023", "8th of fun, 2023-05-08", "2023年5月8日", "2023 年 5 月 8 号", "8 May 2023."])
+@pytest.mark.parametrize(
+    "text", ["8 may 2023", "May 8, 2023", "8th of fun, 2023-05-08", "2023年5月8日", "2023 年 5 月 8 号", "8 May 2023."]
+)
 def test_a_date_is_the_same_however_it_is_written(text: str):
     _, joined = analyser.columns(text)
 
@@ -101,7 +103,16 @@ def test_a_query_is_bounded():
 
 
 def test_what_asks_is_what_is_stored():
-    for text in ("openStore", "src/a/store.py", "HTTPServer2", "数据库", "x" * 5000, "a" * 300 + "/b", "İstanbul", "ﬁle_name"):
+    for text in (
+        "openStore",
+        "src/a/store.py",
+        "HTTPServer2",
+        "数据库",
+        "x" * 5000,
+        "a" * 300 + "/b",
+        "İstanbul",
+        "ﬁle_name",
+    ):
         plain, joined = (column.split() for column in analyser.columns(text))
         asked = analyser.terms(text)
 
@@ -126,7 +137,8 @@ def test_a_tool_call_is_searched_by_its_strings_and_its_name():
 
 
 def test_reminders_of_the_host_are_not_searched():
-    body = "one <system-reminder>hidden</system-reminder>two<system-reminder>again\n</system-reminder> three <system-reminder>open"
+    reminder = "<system-reminder>hidden\n</system-reminder>"
+    body = f"one {reminder}two{reminder} three <system-reminder>open"
 
     assert analyser.spoken("tool_result", body) == "one two three <system-reminder>open"
     assert analyser.spoken("user_message", body) == body

@@ -38,8 +38,8 @@ def test_import_says_what_it_read(cafe):
     assert cafe["skipped"] == []
     assert "harbor-cafe-2026-11-05" in cafe["sessions"]
     assert cafe["kinds"]["decision"] == 2
-    assert cafe["events_added"] == cafe["records"] == 45
-    assert sum(cafe["kinds"].values()) > 45, "what follows by rule is counted by kind"
+    assert cafe["records"] == 45
+    assert cafe["events_added"] == sum(cafe["kinds"].values()) > 45, "what follows by rule is counted too"
 
 
 def test_import_again_adds_nothing(cafe, run):

@@ -9,6 +9,7 @@ import string
 import time
 import uuid
 from base64 import b64encode
+from re import _parser
 
 import pytest
 from hypothesis import given, settings
@@ -141,6 +142,21 @@ SURROUNDINGS = {
 def gone(secret: str, text: str) -> bool:
     """Tell that no line of the secret is left, in whatever way the text is escaped."""
     return not any(part in text for part in secret.split("\n"))
+
+
+def test_no_repetition_is_unbounded():
+    def repeats(parsed):
+        for _, argument in parsed:
+            parts = argument if isinstance(argument, tuple | list) else [argument]
+            if len(parts) == 3 and isinstance(parts[2], _parser.SubPattern) and isinstance(parts[1], int):
+                yield int(parts[1])
+            for part in parts:
+                for inner in part if isinstance(part, list) else [part]:
+                    if isinstance(inner, _parser.SubPattern):
+                        yield from repeats(inner)
+
+    for rule in RULES:
+        assert max(repeats(_parser.parse(rule.pattern.pattern, rule.pattern.flags)), default=0) <= 16_384
 
 
 def test_every_rule_has_a_planted_secret():
@@ -405,6 +421,9 @@ Authorization: Bearer ${accessToken1}
 authorization: `Bearer ${token2}`
 headers["Authorization"] = "Bearer " + token2
 Bearer authentication-and-authorization
+Bearer token-based-authentication-v2
+Authorization: required-for-v2-endpoints
+Authorization: AWS4-HMAC-SHA256
 Basic authentication
 the bearer of this letter
 Cookie: theme=dark; lang=zh
@@ -532,6 +551,17 @@ class TestRedactValue:
         assert redact_value(value) == {
             "env": [{"name": "DB_PASSWORD", "value": "[redacted:password]"}, {"name": "PORT", "value": "8080"}]
         }
+
+    @pytest.mark.parametrize(
+        ("key", "value", "clean"),
+        [
+            ("Authorization", "Basic " + b64encode(b"bob:pass").decode(), "Basic [redacted:authorization]"),
+            ("Cookie", "theme=dark; sid=" + of(LOWER, 32), "theme=dark; sid=[redacted:session-cookie]"),
+            ("AWS_SECRET_ACCESS_KEY", mixed(33) + "EXAMPLE", "[redacted:aws-secret-key]"),
+        ],
+    )
+    def test_key_is_the_context_of_its_value(self, key, value, clean):
+        assert redact_value({key: value}) == {key: clean}
 
     def test_keys_are_redacted_and_no_value_is_lost(self):
         other = "gh" + "p_" + of(LETTERS, 36)

@@ -25,6 +25,7 @@ from graphsvc.store.view import View
 
 MAX_NAME: Final = 1024
 MAX_PATH: Final = 4096
+_USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +158,17 @@ def _clean(event: Event) -> Event:
     meta = dict(event.meta)
     if event.cwd:
         meta["cwd"] = event.cwd
+    return replace(event, body=redact(strip_private(event.body)), meta=_clean_meta(meta))
+
+
+def _clean_meta(meta: dict[str, object]) -> dict[str, object]:
+    """Redact what the host says beside the body. The usual few names are looked at together: most hold nothing."""
+    if meta.keys() <= _USUAL:
+        text = "\n".join(value for value in meta.values() if isinstance(value, str))
+        if redact(text) == text:
+            return meta
     redacted = redact_value(meta)
-    return replace(
-        event,
-        body=redact(strip_private(event.body)),
-        meta=redacted if isinstance(redacted, dict) else {},
-    )
+    return redacted if isinstance(redacted, dict) else {}
 
 
 def _name(field: str, value: str | None, limit: int) -> None:

@@ -106,7 +106,11 @@ def _cleaned(part: object, key: object) -> object:
     """Copy one level: a text is redacted, a box is handed back open for the next round."""
     if isinstance(part, str):
         rule = _telling(key) if isinstance(key, str) else None
-        return f"[redacted:{rule}]" if rule and _secret(part, rule, quoted=True) else redact(part)
+        if rule and _secret(part, rule, quoted=True):
+            return f"[redacted:{rule}]"
+        # A header's name and `aws_secret_access_key` are the context that other rules ask for.
+        lead = f"{key}: " if isinstance(key, str) and _CONTEXT_KEY.search(key[-_LONGEST_KEY:]) else ""
+        return redact(lead + part).removeprefix(lead)
     if isinstance(part, Mapping):
         copy: dict[object, object] = {}
         for name, inner in part.items():
@@ -196,11 +200,14 @@ def _seam(match: Match) -> bool:
 def _mixed(match: Match) -> bool:
     """Accept base64 of random bytes: a commit id is lower case, a constant upper case."""
     value = match[match.lastindex or 0]
-    return _credible(match) and _has_digit(match) and value != value.lower() and value != value.upper()
+    return _has_digit(match) and value != value.lower() and value != value.upper()
 
 
 def _header_value(match: Match) -> bool:
-    return _has_digit(match) and _credible(match)
+    """Accept what follows a scheme, or what no words are: `Authorization: see-section-2` is prose."""
+    value = match[match.lastindex or 0]
+    basic = "basic" in match[0].lower() and value != value.lower()
+    return (basic or (_has_digit(match) and not _WORDY.fullmatch(_ALGORITHM.sub("", value)))) and _credible(match)
 
 
 def _cookie(match: Match) -> bool:
@@ -303,6 +310,7 @@ _PRIVATE: Final = re.compile(
     r"(?:<|\\{1,7}u003c)[ \t]{0,3}(?P<slash>\\{0,7}/)?[ \t]{0,3}private[ \t]{0,3}(?:>|\\{1,7}u003e)", re.IGNORECASE
 )
 _LONGEST_KEY: Final = 80
+_CONTEXT_KEY: Final = re.compile(r"authorization$|cookie$|secret[_-]?access[_-]?key$", re.IGNORECASE)
 _TELLING: Final = {name: re.compile(f"(?:{key}){_SUFFIX}$", re.IGNORECASE) for name, key in _KEYS.items()}
 # `nextPageToken`, `pad_token`, `bypass`: what stands before the key takes the secrecy away.
 _HARMLESS_PREFIX: Final = re.compile(
@@ -364,7 +372,9 @@ def _assigned(name: str) -> Callable[[Match], bool]:
             return not _seam(match) and _secret(value, name, quoted=True)
         if text[end : end + 1] in {"(", "[", "{"} or "==" in tie:
             return False
-        if match[0].lower().startswith("pass:") and text[match.start() - 1] not in "_-":  # a test runner's "PASS: name"
+        if (
+            match[0].lower().startswith("pass:") and text[max(0, match.start() - 1)] not in "_-"
+        ):  # a test runner's "PASS: name"
             return False
         if tie.strip().isalpha() and not _DIGIT.search(value):  # "the password is correct!"
             return False

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import heapq
 import json
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
@@ -24,12 +24,11 @@ from graphsvc.errors import InvalidInput
 from graphsvc.memory import analyser, budget, snippet
 from graphsvc.memory.request import Request
 from graphsvc.model import NodeId, NodeType
-from graphsvc.store import events, visibility, words
+from graphsvc.store import events, sessions, visibility, words
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer
 from graphsvc.store.words import Place, Scope, Unit
 
-ISOLATED_NOTE: Final = "isolated sessions exist; their content is visible to them only"
 CATCH_UP_MS: Final = 150
 SCAN_UNITS: Final = 5_000  # texts that are read for a query without any word
 SCAN_CHARS: Final = 20_000_000
@@ -161,15 +160,15 @@ def _find(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> Fo
     cursor = _read_cursor(db, request, mark)
     session = None
     if request.session_id is not None:
-        known = events.find_session(db, request.session_id)
-        if known is None or viewer.project not in {None, known[1]}:
+        session = sessions.find(db, request.session_id)
+        if session is None or not viewer.reaches(session.project):
             return None
-        session = known[0]
+        viewer = replace(viewer, project=session.project)
     scope = Scope(
         viewer=viewer,
         position=cursor.position,
         kind=request.kind,
-        session=session,
+        session=session.number if session else None,
         since=request.since,
         until=request.until,
     )
@@ -234,42 +233,52 @@ def _matched(
     wanted = words.Asked(asked.words, (*asked.joined, *asked.dates), asked.prefixes)
     with words.reading(db, analyse, analyser.VERSION, scope) as index:
         postings = index.postings(wanted, scope.viewer)
-        hits = _scored(postings, index.places(scope, postings), scope.position, asked)
-        stems = index.stems(wanted)
+        places = index.places(scope, set().union(*postings.values()))
+        stems = [stem for _, stem in index.stems(wanted)]
         late = index.skipped
-    if grep:
-        hits = _named(db, scope, asked.literal, hits)
     notes = (f"{late} of the newest texts are not indexed yet and were not searched",) if late else ()
+    named = _named(db, scope, asked.literal) if grep else {}
+    places += [place for event, place in named.items() if not any(event in held for held in postings.values())]
+    if request.count_only:
+        return Found(total=len(places), notes=notes)
     needles = snippet.needles(asked.literal, [*asked.words, *asked.prefixes, *stems], asked.joined)
-    total = len(hits)
+    scores = _scores(postings, places, scope.position)
+    best = max(scores.values(), default=0.0) + 1
+    scores.update({event: round(best + scores[event], 3) for event in named})
+
+    def hit(place: Place) -> Hit:
+        why = _why(postings, place.event, asked)
+        return Hit(place, scores[place.event], (*why, "substring") if place.event in named else why)
+
     if request.order is not None:
-        ascending = request.order == "asc"
-        hits.sort(key=lambda hit: (hit.place.at, hit.place.event), reverse=not ascending)
-        if cursor.after:
-            behind = [index for index, hit in enumerate(hits) if hit.place.event == cursor.after]
-            hits = hits[behind[0] + 1 :] if behind else _behind(db, hits, cursor.after, ascending=ascending)
-        return _by_time(hits, request, cursor, mark, total=total, needles=needles, notes=notes)
-    active = cursor.session if request.cursor else words.active_session(db, scope.viewer) or 0
-    start = cursor if request.cursor else replace(cursor, session=active)
-    hits.sort(key=lambda hit: (hit.place.at, hit.place.event), reverse=True)
-    hits.sort(key=lambda hit: (-hit.score, hit.place.session != active))
-    page = hits[start.after : start.after + request.limit]
+        hits = [hit(place) for place in _next(db, places, request, cursor)]
+        return _by_time(hits, request, cursor, mark, total=len(places), needles=needles, notes=notes)
+    latest = None if request.cursor else sessions.latest(db, scope.viewer)
+    start = replace(cursor, session=latest.number) if latest else cursor
+
+    def rank(place: Place) -> tuple[float, bool, str, int]:
+        return scores[place.event], place.session == start.session, place.at, place.event
+
+    page = heapq.nlargest(start.after + request.limit, places, key=rank)[start.after :]
     return Found(
-        hits=page,
-        more=len(hits) > start.after + len(page),
-        total=total,
+        hits=[hit(place) for place in page],
+        more=len(places) > start.after + len(page),
+        total=len(places),
         needles=needles,
         notes=notes,
         cursor=lambda shown: _write_cursor(mark, replace(start, after=start.after + shown)),
     )
 
 
-def _behind(db: Connection, hits: list[Hit], after: int, *, ascending: bool) -> list[Hit]:
-    """Return the hits behind a unit that is no hit any more: it was hidden from the viewer, or forgotten, meanwhile."""
-    edge = events.get(db, after)
-    if edge is None:
-        return []
-    return [hit for hit in hits if ((hit.place.at, hit.place.event) > (edge.at, edge.id)) == ascending]
+def _next(db: Connection, places: list[Place], request: Request, cursor: Cursor) -> list[Place]:
+    """Return the places behind the cursor by time, one more than the page holds."""
+    ascending = request.order == "asc"
+    edge = events.get(db, cursor.after) if cursor.after else None
+    if edge is not None:
+        places = [place for place in places if place[:2] != (edge.id, edge.at)]
+        places = [place for place in places if ((place.at, place.event) > (edge.at, edge.id)) == ascending]
+    choose = heapq.nsmallest if ascending else heapq.nlargest
+    return choose(request.limit + 1, places, key=lambda place: (place.at, place.event))
 
 
 def _by_time(
@@ -291,37 +300,37 @@ def _by_time(
     return found if needles is None else replace(found, needles=needles)
 
 
-def _scored(postings: words.Postings, places: Sequence[Place], position: int, asked: analyser.Query) -> list[Hit]:
-    """Score the hits by BM25. How rare a term is and how long a text is are both measured among these hits only."""
-    rarity = Counter(term for place in places for term in postings[place.event])
-    worth = {term: math.log(1 + (max(position, held) - held + 0.5) / (held + 0.5)) for term, held in rarity.items()}
-    mean = sum(place.size for place in places) / len(places) if places else 1
-    hits = []
-    for place in places:
-        slack = _SATURATION * (1 - _LENGTH + _LENGTH * place.size / mean)
-        score = 0.0
-        for term, times in postings[place.event].items():
-            weighted = times * _WEIGHTS[term[0]]
-            score += worth[term] * weighted * (_SATURATION + 1) / (weighted + slack)
-        hits.append(Hit(place, round(score, 3), _why(postings[place.event], asked)))
-    return hits
+def _scores(postings: words.Postings, places: Sequence[Place], position: int) -> dict[int, float]:
+    """Score units by BM25. How rare a term is and how long a text is are both measured among these units only."""
+    sizes = {place.event: place.size for place in places}
+    mean = sum(sizes.values()) / len(sizes) if sizes else 1
+    slack = {event: _SATURATION * (1 - _LENGTH + _LENGTH * size / (mean or 1)) for event, size in sizes.items()}
+    scores = dict.fromkeys(sizes, 0.0)
+    for (column, _), held in postings.items():
+        here = [(event, times * _WEIGHTS[column]) for event, times in held.items() if event in sizes]
+        worth = math.log(1 + (max(position, len(here)) - len(here) + 0.5) / (len(here) + 0.5)) * (_SATURATION + 1)
+        for event, weight in here:
+            scores[event] += worth * weight / (weight + slack[event])
+    return {event: round(score, 3) for event, score in scores.items()}
 
 
-def _why(held: dict[words.Term, int], asked: analyser.Query) -> tuple[str, ...]:
-    kinds = {"word" if column != "i" else "date" if term in asked.dates else "identifier" for column, term in held}
+def _why(postings: words.Postings, event: int, asked: analyser.Query) -> tuple[str, ...]:
+    kinds = {
+        "word" if column != "i" else "date" if term in asked.dates else "identifier"
+        for (column, term), held in postings.items()
+        if event in held
+    }
     return tuple(kind for kind in ("word", "identifier", "date") if kind in kinds)
 
 
-def _named(db: Connection, scope: Scope, literal: str, hits: list[Hit]) -> list[Hit]:
-    """Put assets first whose path or title holds the query, hits or not."""
+def _named(db: Connection, scope: Scope, literal: str) -> dict[int, Place]:
+    """Return the assets whose path or title holds the query; they go before all other hits."""
     query = analyser.normalise(literal).casefold()
-    best = max((hit.score for hit in hits), default=0.0)
-    found = {hit.place.event: hit for hit in hits}
-    for place, path, title in words.names(db, scope):
-        if query in analyser.normalise(path).casefold() or query in analyser.normalise(title).casefold():
-            known = found.get(place.event, Hit(place, 0.0, ()))
-            found[place.event] = Hit(place, round(best + known.score + 1, 3), (*known.why, "substring"))
-    return list(found.values())
+    return {
+        place.event: place
+        for place, path, title in words.names(db, scope)
+        if query in analyser.normalise(path).casefold() or query in analyser.normalise(title).casefold()
+    }
 
 
 # Cursors
@@ -526,9 +535,10 @@ def _advised(
 def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found | None, *, grep: bool) -> Iterator[str]:
     """Yield calls that find something, the nearest to what was asked first."""
     if found is None:
-        known = words.session_ids(db, viewer)
-        near = difflib.get_close_matches(request.session_id or "", known, 1, 0.4) or known[:1]
-        yield from (_call({"nav": "ls", "target": one} if grep else {"session_id": one}) for one in near)
+        latest = sessions.latest(db, viewer)
+        near = sessions.nearest(db, viewer, request.session_id or "") or (latest.session_id if latest else None)
+        if near is not None:
+            yield _call({"nav": "ls", "target": near} if grep else {"session_id": near})
         return
     bare = replace(request, cursor=None, count_only=False, limit=1)
     yield from _wider(db, viewer, bare, grep=grep)
@@ -577,4 +587,4 @@ def _title(request: Request) -> str:
 
 
 def _notes(db: Connection, viewer: Viewer, notes: Sequence[str]) -> tuple[str, ...]:
-    return (*((ISOLATED_NOTE,) if visibility.any_hidden(db, viewer) else ()), *notes)
+    return (*((visibility.NOTE,) if visibility.any_hidden(db, viewer) else ()), *notes)

@@ -13,10 +13,11 @@ import json
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from graphsvc.model import TALK_KINDS, EventKind, NodeId, NodeType
 from graphsvc.store import events, visibility
@@ -70,14 +71,26 @@ class Scope:
     until: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a unit stands: its event, the time it is ordered by, its session, and the number of terms it holds."""
+class Place(NamedTuple):
+    """Where a unit stands: its event, the time it is ordered by, its session, and the sizes FTS5 keeps of it.
+
+    A tuple, because a common word has a hundred thousand of them.
+    """
 
     event: int
     at: str
     session: int
-    size: int = 0
+    sizes: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Return how many terms the unit holds: a sum of variable-length integers."""
+        total = value = 0
+        for byte in self.sizes:
+            value = value << 7 | byte & 0x7F
+            if byte < 0x80:
+                total, value = total + value, 0
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +104,8 @@ class Asked:
 
 Columns = tuple[str, str, str]
 Analyse = Callable[[Unit], Columns]
-Term = tuple[str, str]  # column and term as it was asked
-Postings = dict[int, dict[Term, int]]  # event → how often it holds each term
+Term = tuple[str, str]  # column and term as the tokenizer leaves it; column p: a prefix in column w
+Postings = dict[Term, dict[int, int]]  # term → event → how often it stands there
 
 
 def catch_up(db: Connection, analyse: Analyse, version: str, limit_ms: float) -> int:
@@ -157,32 +170,37 @@ class Reader:
 
     def postings(self, asked: Asked, viewer: Viewer) -> Postings:
         """Return every event that holds one of the terms, whoever may see it."""
-        wanted = self._stems(asked)
+        wanted: dict[str, set[str]] = {}
+        for column, stem in self.stems(asked):
+            wanted.setdefault(stem, set()).add(column)
         found: Postings = {}
         for db, table in self._tables(viewer):
             _vocabulary(db, table, "instance")
-            here: Postings = {}
-            _collect(db, table, wanted, asked.prefixes, here)
-            # A published event stands in both tables; it counts once.
-            found.update(here)
+            _collect(db, table, wanted, asked.prefixes, found)
         return found
 
-    def stems(self, asked: Asked) -> list[str]:
+    def stems(self, asked: Asked) -> list[Term]:
         """Return the terms as the tokenizer leaves them."""
-        return sorted({stem for _, stem in self._stems(asked)})
+        self.memory.execute("INSERT INTO asked (asked) VALUES ('delete-all')")
+        every = [*(("w", term) for term in asked.words), *(("i", term) for term in asked.joined)]
+        self.memory.executemany(
+            "INSERT INTO asked (rowid, w) VALUES (?, ?)", [(number, term) for number, (_, term) in enumerate(every)]
+        )
+        rows = self.memory.execute("SELECT doc, term FROM temp.asked_instance")
+        return sorted({(every[number][0], stem) for number, stem in rows})
 
     def places(self, scope: Scope, found: Iterable[int]) -> list[Place]:
         """Return those of the events that are units in the scope."""
         condition, values = conditions(scope)
-        rows = self.db.execute(
+        late = dict(self.memory.execute("SELECT id, sz FROM words_docsize").fetchall())
+        rows = _plain(self.db).execute(
             "SELECT e.id, e.at, e.session, COALESCE(d.sz, h.sz)"
             f" FROM json_each(?) j CROSS JOIN events e ON e.id = j.value {_JOINS}"
             " LEFT JOIN words_docsize d ON d.id = e.id LEFT JOIN words_isolated_docsize h ON h.id = e.id"
             f" WHERE {condition}",
             (json.dumps(list(found)), *values),
         )
-        late = dict(self.memory.execute("SELECT id, sz FROM words_docsize").fetchall())
-        return [Place(row[0], row[1], row[2], _size(row[3] or late.get(row[0], b""))) for row in rows]
+        return [Place(event, at, session, sizes or late.get(event, b"")) for event, at, session, sizes in rows]
 
     def _tables(self, viewer: Viewer) -> Iterator[tuple[Connection, str]]:
         yield self.memory, "words"
@@ -192,18 +210,6 @@ class Reader:
         if viewer.session is not None or published.fetchone():
             yield self.db, "words_isolated"
         yield self.db, "words"
-
-    def _stems(self, asked: Asked) -> dict[Term, list[Term]]:
-        """Map (column, term as the tokenizer leaves it) to the terms that ask for it."""
-        self.memory.execute("INSERT INTO asked (asked) VALUES ('delete-all')")
-        every = [*(("w", term) for term in asked.words), *(("i", term) for term in asked.joined)]
-        self.memory.executemany(
-            "INSERT INTO asked (rowid, w) VALUES (?, ?)", [(number, term) for number, (_, term) in enumerate(every)]
-        )
-        wanted: dict[Term, list[Term]] = {}
-        for number, stem in self.memory.execute("SELECT doc, term FROM temp.asked_instance"):
-            wanted.setdefault((every[number][0], stem), []).append(every[number])
-        return wanted
 
 
 def conditions(scope: Scope) -> tuple[str, list[object]]:
@@ -276,27 +282,6 @@ def names(db: Connection, scope: Scope) -> Iterator[tuple[Place, str, str]]:
     )
     for row in rows:
         yield Place(row[0], row[1], row[2]), row[3], row[4]
-
-
-def active_session(db: Connection, viewer: Viewer) -> int | None:
-    """Return the most recent session that goes on, is not isolated and is no sub-agent's."""
-    row = db.execute(
-        "SELECT t.session FROM session_state t JOIN sessions s ON s.id = t.session WHERE NOT t.ended AND NOT t.isolated"
-        " AND t.relation IS NOT 'delegation' AND (?1 IS NULL OR s.project = ?1) ORDER BY t.last_event DESC LIMIT 1",
-        (viewer.project,),
-    ).fetchone()
-    return row["session"] if row else None
-
-
-def session_ids(db: Connection, viewer: Viewer, size: int = 1_000) -> list[str]:
-    """List sessions whose events the viewer may see, the newest first."""
-    condition, values = visibility.clause(viewer, "t.last_event")
-    rows = db.execute(
-        "SELECT s.host_id FROM session_state t JOIN sessions s ON s.id = t.session"
-        f" WHERE (? IS NULL OR s.project = ?) AND {condition} ORDER BY t.last_event DESC LIMIT ?",
-        (viewer.project, viewer.project, *values, size),
-    )
-    return [row["host_id"] for row in rows]
 
 
 def spellings(db: Connection, first: str, shortest: int, longest: int, size: int = 20_000) -> list[str]:
@@ -431,33 +416,27 @@ def _vocabulary(db: Connection, table: str, form: str) -> None:
     db.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_{form} USING fts5vocab(main, {table}, {form})")
 
 
+def _plain(db: Connection) -> sqlite3.Cursor:
+    """Return a cursor whose rows are plain tuples: posting lists are long."""
+    cursor = db.cursor()
+    cursor.row_factory = None
+    return cursor
+
+
 def _collect(
-    db: Connection, table: str, wanted: dict[Term, list[Term]], prefixes: Sequence[str], found: Postings
+    db: Connection, table: str, wanted: Mapping[str, set[str]], prefixes: Sequence[str], found: Postings
 ) -> None:
-    stems = json.dumps(sorted({stem for _, stem in wanted}))
-    rows = db.execute(
-        f"SELECT doc, col, term, COUNT(*) FROM temp.{table}_instance WHERE term IN (SELECT value FROM json_each(?))"
-        " GROUP BY term, doc, col",
-        (stems,),
-    )
-    for event, column, stem, times in rows:
-        for term in wanted.get((column, stem), ()):
-            held = found.setdefault(event, {})
-            held[term] = held.get(term, 0) + times
+    """Read the posting lists of a table. A published event stands in two of them; it counts once."""
+    cursor = _plain(db)
+    for stem, columns in wanted.items():
+        cursor.execute(f"SELECT doc, col FROM temp.{table}_instance WHERE term = ?", (stem,))
+        counts = Counter(cursor)
+        for column in columns:
+            held = {event: times for (event, name), times in counts.items() if name == column}
+            found.setdefault((column, stem), {}).update(held)
     for prefix in prefixes:
-        rows = db.execute(
-            f"SELECT doc, COUNT(*) FROM temp.{table}_instance WHERE term >= ? AND term < ? AND col = 'w' GROUP BY doc",
+        cursor.execute(
+            f"SELECT doc FROM temp.{table}_instance WHERE term >= ? AND term < ? AND col = 'w'",
             (prefix, prefix + "\U0010ffff"),
         )
-        for event, times in rows:
-            found.setdefault(event, {})["p", prefix] = times
-
-
-def _size(sizes: bytes) -> int:
-    """Sum the column sizes that FTS5 keeps of a row, as variable-length integers."""
-    total = value = 0
-    for byte in sizes:
-        value = value << 7 | byte & 0x7F
-        if byte < 0x80:
-            total, value = total + value, 0
-    return total
+        found.setdefault(("p", prefix), {}).update(Counter(event for (event,) in cursor))
