@@ -275,7 +275,7 @@ def test_another_version_of_the_analyser_indexes_anew(db: Connection, talk):
 
 
 def test_ten_megabytes_are_searchable_to_the_end(db: Connection, talk, ask: Ask):
-    text = "".join(f"line {number} of the log 日志\n" for number in range(400_000)) + "at last a velvet curtain"
+    text = "".join(f"{number:090} 日志\n" for number in range(108_000)) + "at last a velvet curtain"
     talk.tool("Bash", {"command": "make"}, text)
     while search.catch_up(db, 10_000):
         pass
@@ -427,6 +427,18 @@ def test_an_unknown_session_leads_to_the_nearest(talk, ask: Ask):
     assert json.loads(answer["suggestion"]) == {"session_id": "claude-harbor-1"}
     assert ids(ask(**json.loads(answer["suggestion"])))
     assert json.loads(ask(nav="grep", query="one", session_id="x")["suggestion"])["nav"] == "ls"
+
+
+def test_the_owner_reaches_a_session_of_another_project(db: Connection, talk, ask: Ask):
+    talk.user("velvet here")
+    talk.project = "/srv/other"
+    talk.session("elsewhere").user("velvet there")
+    owner = Viewer(project=events.find_project(db, "/srv/talk/harbor"), everywhere=True)
+
+    answer = search.search(db, owner, check({"query": "velvet", "session_id": "elsewhere"}))
+
+    assert [hit.id for hit in answer.results] == ["event-2"]
+    assert [hit.id for hit in search.search(db, owner, check({"query": "velvet"})).results] == ["event-1"]
 
 
 def test_an_empty_store_answers(ask: Ask):

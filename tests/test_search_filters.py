@@ -105,10 +105,8 @@ def units(db: database.Connection, told: list[dict]) -> list[dict]:
             number, at = next(numbers[name] for name in numbers if name.startswith(f"rule:{row['origin']}:"))
             key = (base["project"], path)
             name = assets.setdefault(key, f"asset-{number}")
-            found.append(
-                {**base, "kind": "asset", "id": name, "number": number, "at": at, "body": f"{path}\n{content}", "asset": key,
-                 "members": {row["session"]}}
-            )  # fmt: skip
+            version = {"kind": "asset", "id": name, "number": number, "at": at, "asset": key}
+            found.append({**base, **version, "body": f"{path}\n{content}", "members": {row["session"]}})
     return found
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Final
 
 from graphsvc.model import Asset, Edge, Hidden, Membership, Mention, Published, Record, Row, Session, ToolCall, Version
@@ -57,14 +62,40 @@ def recreate(db: Connection) -> None:
     run_script(db, projection_ddl())
 
 
-def differences(db: Connection, table: str, other: str) -> list[tuple[str, str]]:
-    """Compare a projection of the main database with the same table of the attached `other`.
+@contextmanager
+def scratch(store: Path) -> Iterator[Connection]:
+    """Open empty projections beside a store, on one state of it.
+
+    The scratch file has the projections only: `events` and the other names of the ledger resolve to the attached store.
+    """
+    with tempfile.TemporaryDirectory(prefix="graphsvc-") as folder:
+        db = sqlite3.connect(Path(folder) / "replay.db", isolation_level=None, uri=True)
+        with closing(db):
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA journal_mode = OFF")
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("ATTACH ? AS store", (f"{store.absolute().as_uri()}?mode=ro",))
+            db.execute("BEGIN")
+            run_script(db, projection_ddl())
+            yield db
+            db.execute("ROLLBACK")
+
+
+def differences(db: Connection, table: str) -> list[tuple[str, str]]:
+    """Compare a projection of the attached store with the same table of the scratch file.
 
     Return (id, problem) pairs; the id is the row's primary key.
     """
+    try:
+        return _differences(db, table)
+    except sqlite3.OperationalError as error:
+        return [("*", f"cannot be read: {error}")]
+
+
+def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
     key = ", ".join(next(key for name, key in TABLES.values() if name == table))
     wrong: dict[str, str] = {}
-    for here, there, problem in (("main", other, "not what the ledger gives"), (other, "main", "missing")):
+    for here, there, problem in (("main", "store", "not in the ledger"), ("store", "main", "missing")):
         query = f"SELECT {key} FROM (SELECT * FROM {there}.{table} EXCEPT SELECT * FROM {here}.{table})"
         for row in db.execute(query):
             name = "/".join(str(part) for part in row)
