@@ -29,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED: Final = 130  # as a shell reports SIGINT
 _PAGE: Final = 100_000  # tokens a page when `cat` reads the whole for a person
 _BATCH: Final = 256  # events, and
+_INDEX_MS: Final = 60_000  # an import indexes what it stored before it goes on
 _BATCH_BYTES: Final = 4 << 20  # bytes that `capture` stores in one transaction
 _SHOWN: Final = 20  # gaps and skipped files a person is shown; --json lists all
 _CAFE: Final = "/home/demo/harbor-cafe"  # the project of the demo conversations
@@ -379,8 +380,8 @@ def rebuild(check: bool, as_json: bool) -> None:
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
     """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
-    from graphsvc.memory import scope
-    from graphsvc.memory import stats as memory
+    from graphsvc.recall import scope
+    from graphsvc.recall import stats as memory
     from graphsvc.store import database
 
     asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
@@ -497,16 +498,22 @@ def _history(found: Found) -> tuple[object, ...]:
 
 def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> Report:
     """Import files and folders in the order given, with a bar when somebody watches."""
-    from graphsvc import render
+    from graphsvc import clock, render
     from graphsvc.importers import run
     from graphsvc.memory import capture as memory
-    from graphsvc.memory import clock
+    from graphsvc.recall import search as recall
     from graphsvc.store import database, imports
 
     with closing(database.connect(config.from_environment())) as db, render.progress("importing") as progress:
+
+        def keep(batch: Sequence[Event]) -> memory.Captured:
+            done = memory.capture(db, batch)
+            recall.catch_up(db, _INDEX_MS)  # what is imported is searchable while the rest comes in
+            return done
+
         return run.import_files(
             paths,
-            capture=lambda batch: memory.capture(db, batch),
+            capture=keep,
             known=lambda path: imports.known(db, path),
             record=lambda path, done: imports.record(db, path, done, clock.utc_text(clock.system())),
             project=project,
@@ -589,7 +596,7 @@ def _call(viewer: str | None, project: str | None, arguments: Mapping[str, objec
     """Send one call of the tool as the local owner, from this folder."""
     from graphsvc.api import client
     from graphsvc.api import tool as api_tool
-    from graphsvc.memory.scope import Asker
+    from graphsvc.recall.scope import Asker
 
     asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -619,7 +626,7 @@ def _described(error: GraphsvcError) -> dict[str, object]:
 
 def _line(value: object) -> None:
     """Print a value as one compact JSON line."""
-    from graphsvc.memory import budget
+    from graphsvc.recall import budget
 
     _put(budget.line(value))
 

@@ -85,8 +85,8 @@ class Event:
     """One conversation event as a host or an importer hands it over, before it has a place in the ledger.
 
     `meta` holds JSON values only. What derivation reads from it, by kind:
-    tool_call: `tool_name`, `tool_use_id`, `file_path`; tool_result: the same, `is_error`, and `original_file` (the whole
-    text before an edit, when the host says it); compact_checkpoint: `trigger`, `replaces` (origins); session_start:
+    tool_call: `tool_name`, `tool_use_id`, `file_path`; tool_result: the same, `is_error`, and `original_file` (the text
+    before an edit, whole, when the host says it); compact_checkpoint: `trigger`, `replaces` (origins); session_start:
     `host`, `parent` (session id), `relation` (resume, fork, delegation); any kind: `host`, `title` (of the session),
     `message_id`.
     """

@@ -16,11 +16,11 @@ import pytest
 
 from graphsvc.api import client
 from graphsvc.api import tool as api_tool
+from graphsvc.clock import Clock, utc_text
 from graphsvc.config import Settings, from_environment
 from graphsvc.memory import capture
-from graphsvc.memory.clock import Clock, utc_text
-from graphsvc.memory.scope import Asker
 from graphsvc.model import Event, EventKind
+from graphsvc.recall.scope import Asker
 from graphsvc.store import database
 from graphsvc.store.database import Connection
 

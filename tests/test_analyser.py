@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from graphsvc.memory import analyser
+from graphsvc.recall import analyser
 
 
 @pytest.mark.parametrize(

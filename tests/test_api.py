@@ -23,8 +23,8 @@ from graphql import (
 from graphsvc import envelope, resources
 from graphsvc.api import schema
 from graphsvc.api.limits import check_cost
-from graphsvc.memory.scope import Asker
 from graphsvc.model import PROTOCOL_KINDS
+from graphsvc.recall.scope import Asker
 
 DOCUMENTS = [name for folder in ("queries/tool",) for name in resources.names(folder, ".graphql")]
 OUTCOMES = {"NavResult": envelope.NavResult, "SearchResult": envelope.SearchResult}

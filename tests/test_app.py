@@ -25,7 +25,7 @@ from graphsvc.api.access import App, hosts, make_token, read_token
 from graphsvc.api.app import application, serve
 from graphsvc.api.workers import THREADS, Workers
 from graphsvc.errors import InvalidInput, ServiceError, StoreError
-from graphsvc.memory.scope import Asker
+from graphsvc.recall.scope import Asker
 from graphsvc.store import database
 
 PORT = 8123

@@ -96,7 +96,14 @@ def test_bodies_are_kept_byte_for_byte(db, clock, body):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("session_id", ""), ("origin", ""), ("session_id", "a\0"), ("origin", "\ud800"), ("origin", "x" * 2000), ("cwd", "\0")],
+    [
+        ("session_id", ""),
+        ("origin", ""),
+        ("session_id", "a\0"),
+        ("origin", "\ud800"),
+        ("origin", "x" * 2000),
+        ("cwd", "\0"),
+    ],
 )
 def test_a_bad_name_is_refused_and_the_rest_of_the_batch_is_stored(db, clock, field, value):
     done = capture.capture(db, [_event(origin="good"), _event(**{field: value}), _event(origin="good too")], now=clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -10,14 +11,16 @@ import time
 import pytest
 
 from graphsvc.api import client, tool
-from graphsvc.memory import budget, content
-from graphsvc.memory.scope import Asker
+from graphsvc.recall import budget, content
+from graphsvc.recall.scope import Asker
 
 
 @pytest.fixture
 def cat(settings, db):
     def cat(target, viewer=None, **more):
-        line, code = tool.call({"nav": "cat", "target": target, **more}, client.in_process(settings, Asker(session_id=viewer)))
+        line, code = tool.call(
+            {"nav": "cat", "target": target, **more}, client.in_process(settings, Asker(session_id=viewer))
+        )
         assert code == 2 or budget.tokens(line) <= more.get("token_budget", 4000)
         return json.loads(line), code
 
@@ -44,7 +47,16 @@ def whole(cat):
 
 @pytest.mark.parametrize("size", [60, 100, 1000])
 @pytest.mark.parametrize(
-    "body", ["plain words " * 200, "决定改用服务端会话。" * 100, "a\"b\\c\n\t\0\u2028" * 90, "👩‍👩‍👧‍👦" * 80, "\ud800x" * 90, "", "x"]
+    "body",
+    [
+        "plain words " * 200,
+        "决定改用服务端会话。" * 100,
+        'a"b\\c\n\t\0\u2028' * 90,
+        "👩‍👩‍👧‍👦" * 80,
+        "\ud800x" * 90,
+        "",
+        "x",
+    ],
 )
 def test_the_labels_of_all_pages_joined_are_the_body(talk, whole, body, size):
     talk.user(body)
@@ -64,7 +76,7 @@ def test_a_page_uses_its_budget(talk, settings, cat):
 
 def test_a_session_reads_as_one_text_in_order(talk, whole):
     talk.user("first 问题")
-    talk.wrote("a.md", "# A\n\n\"quoted\"\n")
+    talk.wrote("a.md", '# A\n\n"quoted"\n')
     talk.assistant("last")
     text, _ = whole("s1", token_budget=120)
 
@@ -181,13 +193,13 @@ def test_a_folder_that_becomes_a_link_never_leads_outside(tmp_path):
                 return
             fresh = root / f"next-{number % 2}"
             if number % 2:
-                os.symlink(outside, fresh)
+                fresh.symlink_to(outside)
             else:
-                os.mkdir(fresh)
+                fresh.mkdir()
                 (fresh / "a.md").write_text("inside")
             old = root / "old"
-            os.rename(root / "docs", old)
-            os.rename(fresh, root / "docs")
+            (root / "docs").rename(old)
+            fresh.rename(root / "docs")
             if old.is_symlink():
                 old.unlink()
             else:
@@ -210,10 +222,8 @@ def test_a_folder_that_becomes_a_link_never_leads_outside(tmp_path):
                 seen["good"] += 1
             except content.Unreadable:
                 seen["refused"] += 1
-            try:
+            with contextlib.suppress(OSError):
                 leaks += naive() == "CANARY"
-            except OSError:
-                pass
     finally:
         stop.set()
         thread.join()

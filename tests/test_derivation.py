@@ -10,7 +10,9 @@ from graphsvc.store import events
 
 
 def _records(db, kind):
-    return [(row["status"], row["text"]) for row in db.execute("SELECT * FROM records WHERE type = ? ORDER BY id", (kind,))]
+    return [
+        (row["status"], row["text"]) for row in db.execute("SELECT * FROM records WHERE type = ? ORDER BY id", (kind,))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,10 @@ def test_promoting_a_candidate_makes_a_decision_with_its_evidence(db, talk):
         ),
         (
             "MultiEdit",
-            {"file_path": "a.md", "edits": [{"old_string": "x", "new_string": "y"}, {"old_string": "y", "new_string": "z"}]},
+            {
+                "file_path": "a.md",
+                "edits": [{"old_string": "x", "new_string": "y"}, {"old_string": "y", "new_string": "z"}],
+            },
             {"original_file": "x"},
             "z",
         ),
@@ -182,7 +187,9 @@ def test_promoting_a_candidate_makes_a_decision_with_its_evidence(db, talk):
 )
 def test_write_tools_of_every_host_leave_a_version(db, talk, tool, given, meta, content):
     talk.tool(tool, given, **meta)
-    rows = db.execute("SELECT a.path, v.event FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id").fetchall()
+    rows = db.execute(
+        "SELECT a.path, v.event FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id"
+    ).fetchall()
 
     from graphsvc.store import assets
 
@@ -239,11 +246,31 @@ def test_the_same_relative_path_in_two_projects_is_two_assets(db, talk):
 @pytest.mark.parametrize(
     ("command", "answer", "refs"),
     [
-        ('git add -A && git commit -m "Add a"', "[main 1a2b3c4] Add a\n 2 files changed", {"a.md": "1a2b3c4", "src/b.py": "1a2b3c4"}),
-        ("git add a.md && git commit -m 'Add a'", "[main (root-commit) 1a2b3c4] Add a", {"a.md": "1a2b3c4", "src/b.py": None}),
-        ("git add src && git commit -qm 'B' && git log --oneline -1", "9f8e7d6 B", {"a.md": None, "src/b.py": "9f8e7d6"}),
-        ('git commit -qam "B" && git log --oneline | head -1', "9f8e7d6 (HEAD -> main) B", {"a.md": "9f8e7d6", "src/b.py": "9f8e7d6"}),
-        ("git commit -qm 'B' && git log --oneline | head -1", "9f8e7d6 Another subject", {"a.md": None, "src/b.py": None}),
+        (
+            'git add -A && git commit -m "Add a"',
+            "[main 1a2b3c4] Add a\n 2 files changed",
+            {"a.md": "1a2b3c4", "src/b.py": "1a2b3c4"},
+        ),
+        (
+            "git add a.md && git commit -m 'Add a'",
+            "[main (root-commit) 1a2b3c4] Add a",
+            {"a.md": "1a2b3c4", "src/b.py": None},
+        ),
+        (
+            "git add src && git commit -qm 'B' && git log --oneline -1",
+            "9f8e7d6 B",
+            {"a.md": None, "src/b.py": "9f8e7d6"},
+        ),
+        (
+            'git commit -qam "B" && git log --oneline | head -1',
+            "9f8e7d6 (HEAD -> main) B",
+            {"a.md": "9f8e7d6", "src/b.py": "9f8e7d6"},
+        ),
+        (
+            "git commit -qm 'B' && git log --oneline | head -1",
+            "9f8e7d6 Another subject",
+            {"a.md": None, "src/b.py": None},
+        ),
         ("git log --oneline", "9f8e7d6 B", {"a.md": None, "src/b.py": None}),
         ("echo git commit", "nothing to commit", {"a.md": None, "src/b.py": None}),
     ],
@@ -304,3 +331,14 @@ def test_publishing_shows_single_rows_of_the_own_session(db, talk):
     talk.session("s1").event("publish", "", ids=[f"event-{number}"])
 
     assert db.execute("SELECT COUNT(*) FROM hidden WHERE event = ?", (number,)).fetchone()[0] == 0
+
+
+def test_a_result_without_an_id_answers_only_the_call_right_before_it(db, talk):
+    talk.event("tool_call", '{"file_path": "a.md", "content": "x"}', tool_name="Write")
+    talk.event("tool_result", "ok", tool_name="Write")
+    talk.event("tool_result", "a stray one", tool_name="Write")
+    talk.wrote("b.md")
+    talk.event("tool_result", "another stray one", tool_name="Write")
+
+    rows = db.execute("SELECT a.path FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id ORDER BY 1")
+    assert [row["path"] for row in rows] == ["a.md", "b.md"]

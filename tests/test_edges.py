@@ -74,7 +74,9 @@ def test_a_text_that_names_a_registered_path_references_it(db, talk, text, later
     if later:
         talk.wrote("src/b.py", "b = 1\n")
 
-    assert _edges(db, "references", "asset", "asset") == [(_asset(db, "docs/a.md"), _asset(db, "src/b.py"), "names", True)]
+    assert _edges(db, "references", "asset", "asset") == [
+        (_asset(db, "docs/a.md"), _asset(db, "src/b.py"), "names", True)
+    ]
 
 
 def test_a_link_ends_with_the_version_that_no_longer_has_it(db, talk):
@@ -187,7 +189,11 @@ def test_edges_of_isolated_texts_are_not_those_of_shared_ones(db, talk):
 
     def links():
         target = _asset(db, "b.md")
-        return [edge for edge in edges.around(db, Viewer(), NodeType.ASSET, target, 99) if edge.dst_type == "asset" == edge.src_type]
+        return [
+            edge
+            for edge in edges.around(db, Viewer(), NodeType.ASSET, target, 99)
+            if edge.dst_type == "asset" == edge.src_type
+        ]
 
     assert not links()
     talk.session("s3").wrote("a.md", "see b.md too")

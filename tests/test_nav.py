@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from graphsvc import resources
 from graphsvc.api import client, tool
-from graphsvc.memory import budget
-from graphsvc.memory.scope import Asker
+from graphsvc.recall import budget
+from graphsvc.recall.scope import Asker
 
 ENVELOPE = Draft202012Validator(json.loads(resources.text("schema/nav_result.json")))
 MARKER = "[已隔离: 内容仅其所属会话可见]"
@@ -120,7 +120,18 @@ def test_every_id_printed_anywhere_works_as_a_target(ask, story):
 @pytest.mark.parametrize("nav", ["ls", "cd", "cat"])
 @pytest.mark.parametrize(
     "target",
-    ["asset-404", "event-404", "decision-2", "404", "s9", "docs/nowhere.md", "goal-", "x" * 3000, "event-" + "9" * 18, "9" * 40],
+    [
+        "asset-404",
+        "event-404",
+        "decision-2",
+        "404",
+        "s9",
+        "docs/nowhere.md",
+        "goal-",
+        "x" * 3000,
+        "event-" + "9" * 18,
+        "9" * 40,
+    ],
 )
 def test_a_missing_target_suggests_a_call_that_runs(ask, story, nav, target):
     answer, code = ask(nav=nav, target=target)
@@ -196,7 +207,10 @@ def test_an_isolated_session_is_a_marker_for_others_and_open_to_itself(ask, stor
             for viewer in (None, "s1"):
                 assert "ecret" not in json.dumps(ask(viewer, nav=verb, **asked)[0])
     assert ask(nav="cd", target=own["items"][0]["id"]) == (
-        {**ask(nav="cd", target=own["items"][0]["id"])[0], "items": [{"id": own["items"][0]["id"], "type": "asset", "label": MARKER}]},
+        {
+            **ask(nav="cd", target=own["items"][0]["id"])[0],
+            "items": [{"id": own["items"][0]["id"], "type": "asset", "label": MARKER}],
+        },
         0,
     )
     assert ask(nav="cd", target="docs/plan.md")[1] == 1

@@ -30,15 +30,17 @@ LEVELS = {
     "bench": 7,
     "importers": 6,
     "web": 6,
+    "recall": 6,
     "memory": 5,
     "graph": 4,
     "store": 3,
     "envelope": 2,
-    **dict.fromkeys(("model", "states", "errors", "resources", "config", "hook", "spool"), 1),
+    **dict.fromkeys(("clock", "model", "states", "errors", "resources", "config", "hook", "spool"), 1),
 }
 ROOT_MODULES = {
     "__init__",
     "cli",
+    "clock",
     "render",
     "config",
     "errors",
@@ -49,7 +51,7 @@ ROOT_MODULES = {
     "hook",
     "spool",
 }
-GROUND = {"model", "states", "errors", "resources", "config"}
+GROUND = {"clock", "model", "states", "errors", "resources", "config"}
 
 
 def part(name: str) -> str:

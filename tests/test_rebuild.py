@@ -37,7 +37,9 @@ def story(talk):
 
 def _hashes(db):
     return {
-        table: hashlib.sha256(repr(sorted(tuple(row) for row in db.execute(f"SELECT * FROM {table}"))).encode()).hexdigest()
+        table: hashlib.sha256(
+            repr(sorted(tuple(row) for row in db.execute(f"SELECT * FROM {table}"))).encode()
+        ).hexdigest()
         for table in rows.tables()
     }
 
@@ -67,7 +69,10 @@ def test_one_damaged_row_is_named(db, settings, story, table, damage):
     else:
         column = next(column for column in columns if column not in key)
         value = row[column]
-        db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", [value + 1 if isinstance(value, int) else f"{value}x", *values])
+        db.execute(
+            f"UPDATE {table} SET {column} = ? WHERE {where}",
+            [value + 1 if isinstance(value, int) else f"{value}x", *values],
+        )
 
     found = rebuild.check(settings, _quiet)
     assert [(one.table, one.id) for one in found] == [(table, name)]
@@ -85,5 +90,14 @@ def test_dropping_everything_and_rebuilding_gives_the_same(db, settings, story):
 
 
 def test_the_protocols_table_names_can_be_read(db, story):
-    for name in ("goals", "decisions", "feedback", "pending_candidates", "todos", "knowledge_assets", "lineage_edges", "thread_meta"):
+    for name in (
+        "goals",
+        "decisions",
+        "feedback",
+        "pending_candidates",
+        "todos",
+        "knowledge_assets",
+        "lineage_edges",
+        "thread_meta",
+    ):
         db.execute(f"SELECT * FROM {name}").fetchall()

@@ -16,8 +16,8 @@ from graphsvc import resources
 from graphsvc.config import Settings
 from graphsvc.envelope import NavResult, SearchResult
 from graphsvc.errors import InvalidInput
-from graphsvc.memory import analyser, budget, search
-from graphsvc.memory.request import check
+from graphsvc.recall import analyser, budget, search
+from graphsvc.recall.request import check
 from graphsvc.store import database, events, visibility, words
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from graphsvc.config import Settings
-from graphsvc.memory import capture, search
-from graphsvc.memory.request import check
+from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
+from graphsvc.recall import search
+from graphsvc.recall.request import check
 from graphsvc.store import database
 from graphsvc.store.visibility import Viewer
 

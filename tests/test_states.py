@@ -41,7 +41,11 @@ def test_only_the_table_moves_a_record(machine):
 
 @pytest.mark.parametrize(
     ("kind", "action", "status"),
-    [(machine, action, end) for (machine, start, action), end in ALLOWED.items() if start in states.INITIAL[machine][:1]],
+    [
+        (machine, action, end)
+        for (machine, start, action), end in ALLOWED.items()
+        if start in states.INITIAL[machine][:1]
+    ],
 )
 def test_a_state_event_moves_its_record(db, talk, kind, action, status):
     origin = talk.event(kind, "the text", action="record")
@@ -79,7 +83,9 @@ def test_superseding_works_across_sessions_and_keeps_the_chain(db, talk):
     second = talk.session("s2").superseded(first, "sessions live on the server")
     talk.session("s3").superseded(second, "sessions live in Redis")
 
-    rows = db.execute("SELECT id, status, superseded_by, text FROM records WHERE type = 'decision' ORDER BY id").fetchall()
+    rows = db.execute(
+        "SELECT id, status, superseded_by, text FROM records WHERE type = 'decision' ORDER BY id"
+    ).fetchall()
     assert [row["status"] for row in rows] == ["superseded", "superseded", "active"]
     assert [row["superseded_by"] for row in rows] == [rows[1]["id"], rows[2]["id"], None]
 

@@ -20,8 +20,8 @@ from graphsvc.envelope import (
     SearchResult,
 )
 from graphsvc.errors import ServiceError
-from graphsvc.memory import budget
-from graphsvc.memory.scope import Asker
+from graphsvc.recall import budget
+from graphsvc.recall.scope import Asker
 
 OWNER = Asker(owner=True, session_id=None, project=None, cwd=None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import re
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ from graphsvc.api import client, tool
 from graphsvc.config import Settings
 from graphsvc.importers import run
 from graphsvc.memory import capture, rebuild
-from graphsvc.memory.scope import Asker
+from graphsvc.recall.scope import Asker
 from graphsvc.store import database, events
 
 TRANSCRIPTS = Path(__file__).resolve().parents[2] / "shared" / "transcripts"
@@ -64,7 +63,9 @@ def stream(store, ask):
 
 def contents(db):
     """What the store holds, whatever order it came in."""
-    pairs = sorted((event.origin, hashlib.sha256(events.encode(event.body)).hexdigest()) for event in events.after(db, 0))
+    pairs = sorted(
+        (event.origin, hashlib.sha256(events.encode(event.body)).hexdigest()) for event in events.after(db, 0)
+    )
     return hashlib.sha256(repr(pairs).encode()).hexdigest()
 
 
@@ -79,7 +80,9 @@ def test_every_transcript_is_captured_and_what_is_none_is_said(store):
 
 @pytest.mark.parametrize("order", ["forwards", "backwards", "shuffled"])
 def test_any_order_of_files_gives_the_same_store(store, tmp_path, order):
-    files = {"forwards": FILES, "backwards": FILES[::-1], "shuffled": random.Random(7).sample(FILES, len(FILES))}[order]
+    files = {"forwards": FILES, "backwards": FILES[::-1], "shuffled": sorted(FILES, key=lambda path: path.name[::-1])}[
+        order
+    ]
     with closing(database.connect(Settings(home=tmp_path / "home"))) as db:
         bring(db, files)
         again = bring(db, files[::-1])
@@ -92,7 +95,7 @@ def test_any_order_of_files_gives_the_same_store(store, tmp_path, order):
 
 
 def test_a_replay_of_real_history_gives_the_same_tables(store):
-    assert rebuild.check(store[0], lambda done, total: None) == []
+    assert rebuild.check(store[0], lambda *_: None) == []
 
 
 def _leaves(value):
@@ -137,7 +140,13 @@ def _dsh(record):
 
 def _codex(record):
     payload = record.get("payload", {})
-    if payload.get("type") in {"message", "function_call", "function_call_output", "custom_tool_call_output", "custom_tool_call"}:
+    if payload.get("type") in {
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call_output",
+        "custom_tool_call",
+    }:
         for name in ("content", "arguments", "input", "output"):
             part = payload.get(name)
             if name == "arguments" or name == "input":
@@ -182,7 +191,9 @@ def _strings(path):
 def test_every_string_of_a_source_stands_in_the_cat_stream(stream, path):
     strings = [text for text in _strings(path) if isinstance(text, str) and text]
     # A tool's input stands as JSON where it is nested, and redacted spans are not the source's any more.
-    missing = [text for text in strings if text not in stream and json.dumps(text, ensure_ascii=False)[1:-1] not in stream]
+    missing = [
+        text for text in strings if text not in stream and json.dumps(text, ensure_ascii=False)[1:-1] not in stream
+    ]
     redacted = [text for text in missing if all(part in stream for part in _around(text, stream))]
 
     assert len(strings) > 1
@@ -197,7 +208,11 @@ def _around(text, stream):
     return [line for line in lines if line not in lost] if lost and len(lost) < len(lines) / 4 else [text]
 
 
-HARBOR = ("7ae916af-81af-5c91-8996-60b8a67d63eb", "c4ee7b20-e57b-5574-bbab-a1896ea15152", "2cf0a1af-c749-5293-8fae-883febfae0f2")
+HARBOR = (
+    "7ae916af-81af-5c91-8996-60b8a67d63eb",
+    "c4ee7b20-e57b-5574-bbab-a1896ea15152",
+    "2cf0a1af-c749-5293-8fae-883febfae0f2",
+)
 
 
 def test_ls_of_the_harbor_sessions_shows_documents_and_code_with_versions(ask):
@@ -225,7 +240,8 @@ def test_cd_of_the_design_note_leads_to_writes_sessions_commit_and_code(ask):
 
 
 @pytest.mark.parametrize(
-    ("query", "text"), [("we decided: sessions use JWT", "sessions use JWT"), ("决定改用服务端会话", "决定改用服务端会话")]
+    ("query", "text"),
+    [("we decided: sessions use JWT", "sessions use JWT"), ("决定改用服务端会话", "决定改用服务端会话")],
 )
 def test_stated_decisions_stand_as_candidates_with_their_evidence(ask, query, text):
     found = [hit for hit in ask(query=query, project="/srv/demo/harbor")[0]["results"] if hit["kind"] == "candidate"]
@@ -247,7 +263,9 @@ def test_the_compaction_is_a_checkpoint_with_its_summary(ask):
     hits = ask(kind="compact_checkpoint", session_id=HARBOR[1])[0]["results"]
 
     assert len(hits) == 1
-    assert "The sign-in module moved to server sessions." in ask(nav="cat", target=hits[0]["id"])[0]["items"][0]["label"]
+    assert (
+        "The sign-in module moved to server sessions." in ask(nav="cat", target=hits[0]["id"])[0]["items"][0]["label"]
+    )
 
 
 def test_a_session_that_came_later_is_linked_to_none_it_did_not_resume(ask):
@@ -272,7 +290,19 @@ def test_every_id_of_real_answers_works_as_a_target(ask, store):
     assert len(seen) >= 300
 
 
-@pytest.mark.parametrize("query", ["session_store", "SessionStore", "sessionStore", "docs/login-design.md", "bcrypt", "会话", "令牌", "TOKEN_MINUTES"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "session_store",
+        "SessionStore",
+        "sessionStore",
+        "docs/login-design.md",
+        "bcrypt",
+        "会话",
+        "令牌",
+        "TOKEN_MINUTES",
+    ],
+)
 def test_words_paths_identifiers_and_two_characters_are_found(ask, query):
     answer, code = ask(query=query, project="/srv/demo/harbor")
 

@@ -26,15 +26,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from graphsvc import __version__, resources
+from graphsvc import __version__, clock, resources
 from graphsvc.api import client, exchange, schema
 from graphsvc.api.access import App, Guard, hosts, make_token
 from graphsvc.api.exchange import Question, Refused
 from graphsvc.api.workers import Busy, Workers
 from graphsvc.config import Settings, make_home
 from graphsvc.errors import InvalidInput, StoreError
-from graphsvc.memory import clock
-from graphsvc.memory.scope import Asker
+from graphsvc.recall.scope import Asker
 from graphsvc.store.database import Connection
 
 REQUEST_S: Final = 5.0

@@ -22,7 +22,7 @@ from graphsvc.api.access import read_token
 from graphsvc.api.tool import Executor
 from graphsvc.config import Settings
 from graphsvc.errors import ServiceError
-from graphsvc.memory.scope import Asker
+from graphsvc.recall.scope import Asker
 
 CONNECT_S: Final = 2
 ANSWER_S: Final = 90  # more than the service gives itself for anything
@@ -34,7 +34,7 @@ _MUTATION: Final = re.compile(r"^mutation\b", re.MULTILINE)
 _MAX_ADDRESS: Final = 100  # bytes; the kernel's limit is 104 or 108
 
 
-class NoAnswer(ServiceError):  # noqa: N818 # what happened, not a kind of error
+class NoAnswer(ServiceError):  # what happened, not a kind of error
     """The service was there and is not any more, or did not finish its answer."""
 
 
@@ -84,8 +84,8 @@ def http(settings: Settings, asker: Asker) -> Executor | None:
 def in_process(settings: Settings, asker: Asker) -> Executor:
     """Return an executor that answers from the store itself."""
     # Imported here: see the first lines of this module.
+    from graphsvc import clock
     from graphsvc.api import schema
-    from graphsvc.memory import clock
     from graphsvc.store import database
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:

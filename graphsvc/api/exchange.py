@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from graphsvc.api.access import Refusal
-from graphsvc.memory import budget
+from graphsvc.recall import budget
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
@@ -28,7 +28,7 @@ _FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 }
 
 
-class Refused(Exception):  # noqa: N818 # carries an answer
+class Refused(Exception):  # carries an answer
     """A request that is no GraphQL request."""
 
     def __init__(self, status: int, code: str, message: str) -> None:

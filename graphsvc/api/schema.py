@@ -30,12 +30,13 @@ from strawberry.types.arguments import StrawberryArgumentAnnotation
 
 from graphsvc import errors
 from graphsvc.api import limits
+from graphsvc.clock import Clock
 from graphsvc.envelope import Long, NavResult, NavVerb, Order, SearchKind, SearchResult
 from graphsvc.importers import neutral
-from graphsvc.memory import answer, capture, scope, stats
-from graphsvc.memory.clock import Clock
-from graphsvc.memory.scope import Asker
+from graphsvc.memory import capture
 from graphsvc.model import Event
+from graphsvc.recall import answer, scope, stats
+from graphsvc.recall.scope import Asker
 from graphsvc.store import sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer

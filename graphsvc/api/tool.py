@@ -11,7 +11,7 @@ from typing import Final
 
 from graphsvc import resources
 from graphsvc.errors import InvalidInput, ServiceError
-from graphsvc.memory import budget, request
+from graphsvc.recall import budget, request
 
 Executor = Callable[[str, Mapping[str, object]], Mapping[str, object]]  # document, variables → GraphQL response
 

@@ -20,7 +20,7 @@ _STEPS: Final = 20_000  # virtual machine steps of SQLite between two looks at t
 T = TypeVar("T")
 
 
-class Busy(Exception):  # noqa: N818 # a state of the pool, not an error of anyone
+class Busy(Exception):  # a state of the pool, not an error of anyone
     """All places are taken."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from graphsvc import clock
 from graphsvc.importers.source import Head, Item, Noise, Record, Unknown, UnreadableError, parse_object
 from graphsvc.importers.values import (
     Call,
@@ -27,7 +28,6 @@ from graphsvc.importers.values import (
     text,
     type_name,
 )
-from graphsvc.memory import clock
 from graphsvc.model import Event, EventKind
 
 HOST: Final = "codex"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from graphsvc import clock
 from graphsvc.errors import InvalidInput
 from graphsvc.importers.source import Gap, Head, Item, Record
-from graphsvc.memory import clock
 from graphsvc.model import Event, EventKind
 
 # What a host may state. Assets, edges, injections and forgetting follow from these or from commands of our own.

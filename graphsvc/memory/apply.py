@@ -1,8 +1,8 @@
 """Pure rules from one event to the rows of the projections: `apply(event, view)`.
 
-Used at capture and by a replay of the ledger, on the same events in the same order, so it may look at nothing but the event
-and what the events before it have given. "Later" is by event time: an older event that arrives late never undoes a newer
-state.
+Used at capture and by a replay of the ledger, on the same events in the same order, so it may look at nothing but the
+event and what the events before it have given. "Later" is by event time: an older event that arrives late never undoes
+a newer state.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _mention(event: Stored, view: View, path: str, src_type: NodeType, src: int,
 
 
 def _link(event: Stored, view: View, mention: Mention, asset: Asset) -> Rows:
-    """Turn a mention into the edge of its rule: a decision that names a path has it as evidence, all else refers to it."""
+    """Turn a mention into the edge of its rule: for a decision what it names is evidence, all else refers to it."""
     if mention.src_type is NodeType.ASSET and mention.src == asset.id:
         return
     kind = EdgeType.EVIDENCE if mention.src_type is NodeType.DECISION else EdgeType.REFERENCES

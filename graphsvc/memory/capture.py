@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from graphsvc import states
+from graphsvc import clock, states
 from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, NotFoundError
-from graphsvc.memory import clock, paths
-from graphsvc.memory.apply import CREATES, apply
+from graphsvc.memory import paths
+from graphsvc.memory.apply import apply
 from graphsvc.memory.derive import derive, toggle
 from graphsvc.memory.redact import redact, redact_value, strip_private
 from graphsvc.model import RECORD_KINDS, Event, EventKind, NodeType, Record, Stored

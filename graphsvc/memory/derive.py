@@ -1,15 +1,15 @@
 """Pure rules from one event to the events it causes: `derive(event, view)`.
 
-Used at capture only. What it returns is written behind its cause with the origin `rule:<cause origin>:<n>`; a replay of the
-ledger meets those events again and derives nothing. The rules are those of DESIGN §3, in both languages; a decision never
-comes from a rule, a stated one becomes a candidate.
+Used at capture only. What it returns is written behind its cause with the origin `rule:<cause origin>:<n>`; a replay of
+the ledger meets those events again and derives nothing. The rules speak both languages; a decision never comes from a
+rule, a stated one becomes a candidate (protocol §3).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from graphsvc.memory import paths, tools
@@ -33,7 +33,8 @@ _DECIDED: Final = re.compile(
     re.IGNORECASE,
 )
 _UNDECIDED: Final = re.compile(
-    r"\b(?:not|never|n't|haven't|hasn't|hadn't|before we|until we|once we|if we|whether|did we|have we|what|which|who|when|why|how)\b"
+    r"\b(?:not|never|n't|haven't|hasn't|hadn't|before we|until we|once we|if we|whether|did we|have we|what|which|who"
+    r"|when|why|how)\b"
     r"[^.!?。！？]{0,40}\bdecided\b|(?:还没|没有|尚未|未|不|别|没|待|等|再|由|谁|是否|如果|怎么|怎样|如何|什么时候|为什么|取)"
     r".{0,4}(?:决定|敲定|定下来|拍板|选定)|(?:不|别)(?:要)?就用|n't (?:go|stick) with|not (?:go|stick) with",
     re.IGNORECASE,
@@ -43,16 +44,19 @@ _QUESTION: Final = re.compile(r"[?？]\s*$|[吗呢么]\s*[。.]?\s*$")
 
 # Imperatives that open a goal (reference §3.11, whose verbs were Chinese only).
 _GOAL: Final = re.compile(
-    r"^(?:(?:please|pls|now|then|also|next|ok(?:ay)?|(?:can|could) you|help me(?: to)?|请|麻烦|帮我|再帮我|接着|然后|再|现在|你来)[,，:：\s]*){0,3}"
+    r"^(?:(?:please|pls|now|then|also|next|ok(?:ay)?|(?:can|could) you|help me(?: to)?"
+    r"|请|麻烦|帮我|再帮我|接着|然后|再|现在|你来)[,，:：\s]*){0,3}"
     r"(?:(?:implement|fix|refactor|add|complete|finish|build|create|delete|remove|optimi[sz]e|upgrade|integrate|verify|design|plan"
-    r"|develop|set up|write|tidy|clean up|deploy|migrate|split|merge|install|configure|generate|convert|port|rename|replace|support"
-    r"|document|update|make|test)\b(?!\s*[:=(])"
+    r"|develop|set up|write|tidy|clean up|deploy|migrate|split|merge|install|configure|generate|convert|port|rename"
+    r"|replace|support|document|update|make|test)\b(?!\s*[:=(])"
     r"|实现|修复|修正|重构|添加|新增|增加|完成|构建|创建|新建|删除|移除|优化|升级|集成|接入|验证|设计|规划|开发|搭建|编写|写一|整理|部署"
     r"|迁移|拆分|合并|安装|配置|生成|补充|更新|改造)",
     re.IGNORECASE,
 )
 _NO_GOAL: Final = re.compile(
-    r"[?？]\s*$|[吗呢么]\s*[。.]?\s*$|\b(?:is|are|was|were|has been|have been) (?:done|finished|completed?|fixed|working)\b|已(?:经)?完成|完成了|搞定了|做完了|修复了",
+    r"[?？]\s*$|[吗呢么]\s*[。.]?\s*$"
+    r"|\b(?:is|are|was|were|has been|have been) (?:done|finished|completed?|fixed|working)\b"
+    r"|已(?:经)?完成|完成了|搞定了|做完了|修复了",
     re.IGNORECASE,
 )
 
@@ -186,7 +190,7 @@ def _commit(command: str, output: str) -> tuple[str, str] | None:
     return None
 
 
-def _covered(command: str, versions: list[tuple[object, str]], project: str, cwd: object) -> list[str]:
+def _covered(command: str, versions: Sequence[tuple[object, str]], project: str, cwd: object) -> list[str]:
     """List the paths of the versions that the commit took: all, or those which `git add` named."""
     every = list(dict.fromkeys(path for _, path in versions))
     added = _ADDED.findall(command)

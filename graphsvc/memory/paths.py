@@ -94,7 +94,7 @@ def _working_tree(place: Path) -> Path | None:
         return place
     if not git.is_file():
         return None
-    # A worktree's `.git` names <main>/.git/worktrees/<name>; a submodule's <main>/.git/modules/<name> stays its own project.
+    # A worktree's `.git` names <main>/.git/worktrees/<name>; a submodule's, <main>/.git/modules/<name>, is its own.
     pointer = git.read_text("utf-8", "replace").strip().removeprefix("gitdir:").strip()
     target = (place / pointer).resolve()
     if target.parent.name == "worktrees" and target.parent.parent.name == ".git":

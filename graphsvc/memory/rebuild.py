@@ -24,7 +24,7 @@ class Difference:
 
 
 def rebuild(db: Connection, progress: Progress) -> int:
-    """Drop every projection and apply the ledger from the first event, in one transaction; return the events applied."""
+    """Drop every projection and apply the whole ledger, in one transaction; return how many events it holds."""
     with database.transaction(db):
         rows.recreate(db)
         done = _replay(db, progress)

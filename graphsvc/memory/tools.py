@@ -28,9 +28,12 @@ SHELLS: Final = frozenset(
 
 DOCUMENTS: Final = frozenset({".md", ".markdown", ".mdx", ".rst", ".adoc", ".org", ".txt", ".tex", ".pdf", ".docx"})
 CODE: Final = frozenset(
-    ".py .pyi .js .jsx .mjs .cjs .ts .tsx .go .rs .java .kt .kts .scala .c .h .cc .cpp .hpp .cs .rb .php .swift .m .mm .sh .bash"
-    " .zsh .fish .ps1 .sql .graphql .cypher .html .htm .css .scss .less .vue .svelte .lua .pl .r .jl .ex .exs .erl .hs .ml .clj"
-    " .dart .zig .nim .proto .tf .toml .yaml .yml .json .jsonc .xml .ini .cfg .gradle .cmake .mk .dockerfile .ipynb".split()
+    """
+    .py .pyi .js .jsx .mjs .cjs .ts .tsx .go .rs .java .kt .kts .scala .c .h .cc .cpp .hpp .cs .rb .php .swift .m
+    .mm .sh .bash .zsh .fish .ps1 .sql .graphql .cypher .html .htm .css .scss .less .vue .svelte .lua .pl .r .jl
+    .ex .exs .erl .hs .ml .clj .dart .zig .nim .proto .tf .toml .yaml .yml .json .jsonc .xml .ini .cfg .gradle
+    .cmake .mk .dockerfile .ipynb
+    """.split()  # noqa: SIM905 # a list of seventy endings is read as one text
 )
 CODE_NAMES: Final = frozenset({"makefile", "dockerfile", "justfile", "rakefile", "gemfile", "cmakelists.txt"})
 MAX_TITLE: Final = 80

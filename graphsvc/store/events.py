@@ -113,13 +113,14 @@ def position(db: Connection) -> int:
 
 
 def marks(db: Connection, viewer: Viewer, session: int) -> list[Stored]:
-    """Return what a session is known by: its first prompts, its checkpoints, its newest words; visible ones, in order."""
+    """Return what a session is known by: first prompts, checkpoints, newest words; the visible ones, in order."""
     condition, values = clause(viewer, "e.id")
     rows = db.execute(
-        "SELECT id FROM (SELECT id FROM events WHERE session = ?1 AND kind = 'user_message' AND actor IS NULL ORDER BY seq LIMIT 5)"
-        " UNION SELECT id FROM (SELECT id FROM events WHERE session = ?1 AND kind = 'compact_checkpoint' ORDER BY seq LIMIT 50)"
-        " UNION SELECT id FROM (SELECT id FROM events WHERE session = ?1 AND kind IN ('user_message', 'assistant_message')"
-        " AND actor IS NULL ORDER BY seq DESC LIMIT 5)",
+        "WITH own AS (SELECT id, seq, kind FROM events WHERE session = ? AND actor IS NULL)"
+        " SELECT id FROM (SELECT id FROM own WHERE kind = 'user_message' ORDER BY seq LIMIT 5)"
+        " UNION SELECT id FROM (SELECT id FROM own WHERE kind = 'compact_checkpoint' ORDER BY seq LIMIT 50)"
+        " UNION SELECT id FROM (SELECT id FROM own WHERE kind IN ('user_message', 'assistant_message')"
+        " ORDER BY seq DESC LIMIT 5)",
         (session,),
     )
     numbers = [row["id"] for row in rows]

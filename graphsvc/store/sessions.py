@@ -11,8 +11,8 @@ from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
 _SELECT: Final = (
-    "SELECT s.id, s.host_id, s.project, p.key AS project_key, t.host, t.title, t.parent, t.relation, t.started_at, t.last_at,"
-    " t.last_event, t.ended, t.isolated,"
+    "SELECT s.id, s.host_id, s.project, p.key AS project_key, t.host, t.title, t.parent, t.relation, t.started_at,"
+    " t.last_at, t.last_event, t.ended, t.isolated,"
     " EXISTS (SELECT 1 FROM hidden h JOIN events e ON e.id = h.event WHERE e.session = s.id) AS hides"
     " FROM sessions s JOIN session_state t ON t.session = s.id JOIN projects p ON p.id = s.project"
 )
@@ -39,7 +39,7 @@ class SessionRow:
 
 
 def find(db: Connection, name: str) -> SessionRow | None:
-    """Find a session by the host's id, bare or as `session-<id>`; hosts have ids that begin with `session-` themselves."""
+    """Find a session by the host's id, bare or as `session-<id>`; some hosts' own ids begin with `session-`."""
     for host_id in dict.fromkeys((name, name.removeprefix("session-"))):
         row = db.execute(f"{_SELECT} WHERE s.host_id = ?", (host_id,)).fetchone()
         if row:

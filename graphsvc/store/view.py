@@ -80,7 +80,7 @@ class View:
         return row is not None
 
     def call_of(self, result: Stored) -> Stored | None:
-        """Return the tool call a result answers: by `tool_use_id`, else the session's newest call before it."""
+        """Return the tool call a result answers: by its id, else the call right before it that has none either."""
         tool_use_id = result.meta.get("tool_use_id")
         if isinstance(tool_use_id, str):
             row = self.db.execute(
@@ -88,10 +88,13 @@ class View:
             ).fetchone()
             return self.event(row["event"]) if row else None
         row = self.db.execute(
-            "SELECT id FROM events WHERE session = ? AND seq < ? AND kind = ? AND actor IS ? ORDER BY seq DESC LIMIT 1",
-            (result.session, result.seq, EventKind.TOOL_CALL, result.actor),
+            "SELECT id FROM events WHERE session = ? AND seq < ? AND kind IN ('tool_call', 'tool_result')"
+            " AND actor IS ? ORDER BY seq DESC LIMIT 1",
+            (result.session, result.seq, result.actor),
         ).fetchone()
-        return self.event(row["id"]) if row else None
+        before = self.event(row["id"]) if row else None
+        unnamed = before is not None and before.kind is EventKind.TOOL_CALL and "tool_use_id" not in before.meta
+        return before if unnamed else None
 
     def hidden(self, event: int) -> bool:
         """Say whether an event is isolated and not published."""

@@ -1,8 +1,8 @@
 """Who may see an event: one clause that every read goes through.
 
-A row belongs to an event (a record, a version or an edge to the event that made it), and is visible when the event is not
-hidden, or when the viewer's session contains it. Without a viewer only shared rows are visible: the answer never depends
-on an argument the asker chooses (DESIGN §4).
+A row belongs to an event (a record, a version or an edge to the event that made it), and is visible when the event is
+not hidden, or when the viewer's session contains it. Without a viewer only shared rows are visible: the answer never
+depends on an argument the asker chooses.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ CREATE TABLE events (
   UNIQUE (project, origin),
   UNIQUE (session, seq)
 ) STRICT;
+CREATE INDEX events_in_time ON events (at, id);
 CREATE INDEX events_by_time ON events (project, at, id);
 CREATE INDEX events_by_kind ON events (project, kind, at, id);
 CREATE INDEX events_by_session_time ON events (session, at, id);

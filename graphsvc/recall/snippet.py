@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from graphsvc.memory import budget
+from graphsvc.recall import budget
 
 MARK: Final = "…"
 _SEEN: Final = 200  # matches that are looked at for the densest place

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from graphsvc import clock
 from graphsvc.errors import InvalidInput
-from graphsvc.memory import clock
 from graphsvc.model import PROTOCOL_KINDS, EventKind
 
 MAX_LIMIT: Final = 50
@@ -74,7 +74,9 @@ def check(arguments: Mapping[str, object]) -> Request:
     if request.nav == "grep" and request.query is None:
         raise InvalidInput("query", "grep needs a keyword", "words, an identifier or a phrase")
     if request.nav in {"cd", "cat"} and request.target is None:
-        raise InvalidInput("target", f"{request.nav} needs one", "an id from an answer, a session id or a document path")
+        raise InvalidInput(
+            "target", f"{request.nav} needs one", "an id from an answer, a session id or a document path"
+        )
     return request
 
 
@@ -105,4 +107,3 @@ def _choice(name: str, value: str | None, allowed: tuple[str, ...]) -> str | Non
 def _kind(value: str | None) -> EventKind | None:
     chosen = _choice("kind", value, tuple(PROTOCOL_KINDS))
     return EventKind(chosen) if chosen else None
-

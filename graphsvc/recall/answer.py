@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from graphsvc.envelope import NavResult, SearchResult
 from graphsvc.errors import NotFoundError
-from graphsvc.memory import content, nav, search
-from graphsvc.memory.budget import cost
-from graphsvc.memory.request import Request, check
-from graphsvc.memory.scope import Asker, resolve
+from graphsvc.recall import content, nav, search
+from graphsvc.recall.budget import cost
+from graphsvc.recall.request import Request, check
+from graphsvc.recall.scope import Asker, resolve
 from graphsvc.store import visibility
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer
 
-_VERBS = {"ls": nav.ls, "cd": nav.cd, "cat": content.cat, "grep": search.grep}
+_VERBS: Final = {"ls": nav.ls, "cd": nav.cd, "cat": content.cat}
 
 
 def answer(db: Connection, asker: Asker, arguments: Mapping[str, object]) -> NavResult | SearchResult:
@@ -28,15 +29,14 @@ def answer(db: Connection, asker: Asker, arguments: Mapping[str, object]) -> Nav
             return SearchResult(status="not-found", results=[], suggestion=error.suggestion)
         return nav.not_found(request, error)
     if request.nav is None:
-        return search.search(db, viewer, request)
-    return _noted(navigate(db, viewer, request), db, viewer, notes, request)
+        return search.search(db, viewer, request, notes=notes)
+    if request.nav == "grep":
+        return search.grep(db, viewer, request, notes=notes)
+    return _noted(_walked(db, viewer, request), db, viewer, notes, request)
 
 
-def navigate(db: Connection, viewer: Viewer, request: Request) -> NavResult:
-    """Answer a navigation call."""
+def _walked(db: Connection, viewer: Viewer, request: Request) -> NavResult:
     try:
-        if request.nav == "grep":
-            return search.grep(db, viewer, request)
         with snapshot(db):
             return _VERBS[str(request.nav)](db, viewer, request)
     except NotFoundError as error:

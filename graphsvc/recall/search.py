@@ -21,9 +21,9 @@ from strawberry import ID
 
 from graphsvc.envelope import Long, NavItem, NavKind, NavResult, NavType, SearchHit, SearchResult
 from graphsvc.errors import InvalidInput
-from graphsvc.memory import analyser, budget, snippet
-from graphsvc.memory.request import Request
 from graphsvc.model import NodeId, NodeType
+from graphsvc.recall import analyser, budget, snippet
+from graphsvc.recall.request import Request
 from graphsvc.store import events, sessions, visibility, words
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer

@@ -1,8 +1,8 @@
 """`cat`: whole contents, in pages cut at code points. The labels of all pages joined are the content.
 
 A live file is opened only when it is a registered asset below its project's folder: the path is walked from the root by
-descriptors without following a link, and only a regular file is read, so that no swap of a folder for a link between a check
-and the open can lead outside.
+descriptors without following a link, and only a regular file is read, so that no swap of a folder for a link between a
+check and the open can lead outside.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from graphsvc.envelope import Long, NavContext, NavItem, NavKind, NavResult
-from graphsvc.memory import fit, nav
-from graphsvc.memory.fit import row
-from graphsvc.memory.request import Request
-from graphsvc.memory.targets import HIDDEN, Found, call, resolve
+from graphsvc.envelope import NavContext, NavItem, NavKind, NavResult
 from graphsvc.model import EventKind, Record, Stored
+from graphsvc.recall import fit, nav
+from graphsvc.recall.fit import row
+from graphsvc.recall.request import Request
+from graphsvc.recall.targets import HIDDEN, Found, call, resolve
 from graphsvc.store import assets, events, visibility
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
@@ -165,7 +165,7 @@ def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, 
 
 
 def transcript(event: Stored | None) -> str:
-    """Write one event for reading: its id, what it is, its body; a tool's input with its longer texts set out as well."""
+    """Write one event for reading: its id, what it is, its body; of a tool's input, its texts once more, plain."""
     if event is None:
         return ""
     head = f"[event-{event.id} {nav.describe(event)} {event.ts or ''}".rstrip() + "]"

@@ -9,11 +9,11 @@ import strawberry
 
 from graphsvc.envelope import Long, NavContext, NavItem, NavKind, NavResult
 from graphsvc.errors import NotFoundError
-from graphsvc.memory import fit
-from graphsvc.memory.fit import row
-from graphsvc.memory.request import Request
-from graphsvc.memory.targets import HIDDEN, Found, Node, call, resolve
 from graphsvc.model import Edge, EventKind, NodeId, NodeType, Record, Stored, Version
+from graphsvc.recall import fit
+from graphsvc.recall.fit import row
+from graphsvc.recall.request import Request
+from graphsvc.recall.targets import HIDDEN, Found, Node, call, resolve
 from graphsvc.store import assets, edges, events, records, sessions
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
@@ -51,7 +51,7 @@ def several(found: list[AssetRow], request: Request) -> NavResult:
 
 
 def ls(db: Connection, viewer: Viewer, request: Request) -> NavResult:
-    """List a session's outputs and pending todos, an asset's or another node's edges; without any session, the sessions."""
+    """List a session's outputs and pending todos, or another node's edges; without any session, the sessions."""
     target = request.target or request.session_id
     if target is None:
         session = sessions.by_number(db, viewer.session) if viewer.session is not None else sessions.latest(db, viewer)

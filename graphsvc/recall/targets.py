@@ -26,7 +26,7 @@ Node = SessionRow | AssetRow | Record | Stored
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a target names. `hidden`: it exists and is isolated from the viewer. `also`: another reading of the target."""
+    """What a target names; without a node it exists and is isolated from the viewer. `also`: another reading of it."""
 
     id: NodeId
     node: Node | None

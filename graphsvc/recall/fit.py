@@ -13,9 +13,9 @@ import strawberry
 
 from graphsvc.envelope import NavItem, NavResult, NavType
 from graphsvc.errors import InvalidInput
-from graphsvc.memory import budget
-from graphsvc.memory.budget import Size
-from graphsvc.memory.request import Request
+from graphsvc.recall import budget
+from graphsvc.recall.budget import Size
+from graphsvc.recall.request import Request
 
 MAX_LABEL: Final = 400  # characters of a row in a list
 MIN_LABEL: Final = 12  # a shorter rest of a row is not worth a place
@@ -113,9 +113,10 @@ def _slim(result: NavResult, limit: int) -> NavResult:
     if budget.cost(result) > half and len(result.title) > 24:
         room = budget.cut(result.title, half, budget.size(replace(result, title="…")))
         result = replace(result, title=result.title[: max(room, 16)] + "…")
-    for name in ("notes", "context"):
-        if budget.cost(result) > half:
-            result = replace(result, **{name: None})
+    if budget.cost(result) > half:
+        result = replace(result, notes=None)
+    if budget.cost(result) > half:
+        result = replace(result, context=None)
     if budget.cost(result) > limit - 8 and result.suggestion:
         result = replace(result, suggestion=None)
     return result

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.memory import paths
-from graphsvc.memory.targets import call
+from graphsvc.recall.targets import call
 from graphsvc.store import events, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
@@ -25,8 +25,9 @@ class Asker:
 def resolve(db: Connection, asker: Asker, project: str | None) -> tuple[Viewer, list[str]]:
     """Return the viewer and what to tell about the scope.
 
-    A session sees its own project. The owner without one sees what is shared, of all projects by typed id, and lists the
-    project of the current folder when the store knows it. `project` is the argument of the tool; only the owner may choose.
+    A session sees its own project. The owner without one sees what is shared, of all projects by typed id, and lists
+    the project of the current folder when the store knows it. `project` is the tool's argument: only the owner may
+    choose.
     """
     chosen = project or asker.project
     if asker.session_id is not None:
