@@ -19,8 +19,8 @@ from graphsvc.envelope import NavContext, NavItem, NavKind, NavResult
 from graphsvc.model import EventKind, Record, Stored
 from graphsvc.recall import fit, nav
 from graphsvc.recall.fit import row
-from graphsvc.recall.request import Request
-from graphsvc.recall.targets import HIDDEN, Found, call, resolve
+from graphsvc.recall.request import Request, call
+from graphsvc.recall.targets import HIDDEN, Found, resolve
 from graphsvc.store import assets, events, visibility
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
@@ -60,14 +60,15 @@ def cat(db: Connection, viewer: Viewer, request: Request) -> NavResult:
 def _page(
     found: Found, text: str, request: Request, suggestion: str | None = None, notes: list[str] | None = None
 ) -> NavResult:
-    start = fit.cursor_read(request)
+    own = fit.mark(request)
+    (start,) = fit.places(request, own, 1) or (0,)
     result = NavResult(
         kind=NavKind.CONTENT, title=nav.title(found), items=[], context=nav.context(found), notes=notes,
         suggestion=suggestion or nav.also(found, "cat"),
     )  # fmt: skip
     page, taken = fit.content(result, _row(found), text, start, request)
     end = start + taken
-    return replace(page, cursor=fit.cursor_write(request, end) if end < len(text) else None)
+    return replace(page, cursor=fit.write(own, end) if end < len(text) else None)
 
 
 def _row(found: Found) -> NavItem:
@@ -88,7 +89,7 @@ def _asset(db: Connection, viewer: Viewer, found: Found, asset: AssetRow, reques
         text, note = live(asset.project_key, asset.path)
     except Unreadable as problem:
         whole = [version for version in versions if version.content is not None]
-        suggestion = call(nav="cat", target=f"event-{whole[-1].event}") if whole else None
+        suggestion = call({"nav": "cat", "target": f"event-{whole[-1].event}"}) if whole else None
         marker = UNREADABLE.format(path=path.encode("unicode_escape").decode() if not path.isprintable() else path)
         return _page(found, marker, request, suggestion, [str(problem)])
     return _page(found, text, request, None, [note] if note else None)
@@ -138,7 +139,8 @@ def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, 
     The cursor is (event, offset, whether the marker of isolated parts was shown before that event).
     """
     numbers = events.of_session(db, session.number)
-    first, offset, marked = fit.cursor_places(request, 3) or (numbers[0] if numbers else 0, 0, 0)
+    own = fit.mark(request)
+    first, offset, marked = fit.places(request, own, 3) or (numbers[0] if numbers else 0, 0, 0)
     at = numbers.index(first) if first in numbers else len(numbers)
     result = NavResult(
         kind=NavKind.CONTENT, title=nav.title(found), items=[], context=NavContext(session_id=session.session_id)
@@ -158,9 +160,9 @@ def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, 
     more = None
     if end < len(text):
         number, begin, shown = [place for place in places if place[1] <= end][-1]
-        more = fit.cursor_write(request, number, end - begin, shown)
+        more = fit.write(own, number, end - begin, shown)
     elif at + len(places) < len(numbers):
-        more = fit.cursor_write(request, numbers[at + len(places)], 0, marked)
+        more = fit.write(own, numbers[at + len(places)], 0, marked)
     return replace(page, cursor=more)
 
 

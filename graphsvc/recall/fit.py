@@ -1,50 +1,116 @@
-"""Fit an envelope to its budget: whole rows first, the last one's label cut, the rest behind a cursor."""
+"""Fit an answer to its budget: as many rows as it takes, their texts cut, the rest behind a cursor.
+
+The same for a search, a grep and a listing: rows come as drafts, which know what they are without their text, and a
+frame makes the answer around them. Ids are never cut.
+"""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
 
 import strawberry
 
-from graphsvc.envelope import NavItem, NavResult, NavType
+from graphsvc.envelope import NavItem, NavResult, NavType, SearchResult
 from graphsvc.errors import InvalidInput
-from graphsvc.recall import budget
+from graphsvc.recall import budget, snippet
 from graphsvc.recall.budget import Size
-from graphsvc.recall.request import Request
+from graphsvc.recall.request import Request, arguments, call
+
+# How much a row says beside its text; more gives way only when not even one row fits.
+FULL: Final = 0
+SHORT: Final = 1
+BARE: Final = 2
 
 MAX_LABEL: Final = 400  # characters of a row in a list
-MIN_LABEL: Final = 12  # a shorter rest of a row is not worth a place
-_CURSOR: Final = 24  # a cursor never prints longer than this
+_FAIR: Final = 100  # tokens a row may have at first, whatever its number
+_WORTH: Final = 4  # tokens of text for which another row is begun
+_FLOOR: Final = 0.7  # an answer that has more behind its cursor fills at least this part of its budget
+# What fills the rest of a small budget when the next row does not fit, the longest first.
+_FILLERS: Final = (
+    "more stands behind cursor: pass it back with the same other parameters, or give a larger token_budget, or narrow"
+    " the search by kind, session_id, since or until",
+    "more stands behind cursor: pass it back with the same other parameters, or give a larger token_budget",
+    "more stands behind cursor: pass it back, the rest unchanged",
+    "more stands behind cursor",
+)
+_CURSOR: Final = 36  # characters that are kept free for the cursor of a content page
+_BAD_CURSOR: Final = "the cursor of the previous answer, with the same other parameters"
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer", SearchResult, NavResult)
+
+# The answer around its rows: rows, cursor, suggestion, notes.
+Frame = Callable[[list[Item], str | None, str | None, Sequence[str]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[Item]):
+    """One row before it is known how much of its text fits. `at` is where the text matters most."""
+
+    text: str
+    at: int
+    make: Callable[[str, int], Item]  # from the text that fits, and how much to say beside it
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """The rows from the cursor on, at most a page of them; `cursor` writes the one behind the first n."""
+
+    drafts: Sequence[Draft[Item]]
+    more: bool
+    cursor: Callable[[int], str]
+
+
+def fill(page: Page[Item], request: Request, notes: Sequence[str], frame: Frame[Item, Answer]) -> Answer:
+    """Put as many rows as fit into the answer; what does not fit stands behind its cursor.
+
+    When not even one row fits, notes and then details give way; when its ids alone are too long, the answer names a
+    call that shows it.
+    """
+    for level, kept in ((FULL, notes), (SHORT, notes), (SHORT, ()), (BARE, ())):
+        answer = _packed(page, request, kept, level, frame)
+        if answer is not None:
+            return answer
+    needed = budget.cost(frame([page.drafts[0].make("", FULL)], page.cursor(1), None, notes)) + 40
+    wider = call({**arguments(request), "token_budget": needed})
+    told = (f"token_budget {request.token_budget} holds no result; the next one needs {needed}",)
+    cursor = page.cursor(0)
+    answers = [frame([], cursor, suggestion, kept) for suggestion in (wider, None) for kept in (told, ())]
+    return next((one for one in answers if budget.cost(one) <= request.token_budget), answers[-1])
+
+
+def trimmed(answer: Answer, request: Request) -> Answer:
+    """Drop notes, the last first, from an answer that is too long with them."""
+    while budget.cost(answer) > request.token_budget and (notes := answer.notes):
+        answer = replace(answer, notes=notes[:-1] or None)
+    return answer
 
 
 def rows(result: NavResult, items: Sequence[NavItem], request: Request) -> NavResult:
-    """Fill the envelope with the rows from the request's cursor on, as many as limit and budget take."""
-    start = cursor_read(request)
+    """Fill a navigation answer with the rows from the request's cursor on."""
+    own = mark(request)
+    (start,) = places(request, own, 1) or (0,)
     if start > len(items):
-        raise InvalidInput("cursor", "is beyond the end", "the cursor of the previous answer, unchanged")
+        raise InvalidInput("cursor", "is beyond the end", _BAD_CURSOR)
+    shown = items[start : start + request.limit]
+    page = Page(
+        [_draft(item) for item in shown],
+        more=len(items) > start + len(shown),
+        cursor=lambda count: write(own, start + count),
+    )
     base = _slim(result, request.token_budget)
-    fixed = budget.size(base) + Size(narrow=len(',"cursor":""') + _CURSOR)
-    taken: list[NavItem] = []
-    for item in items[start : start + request.limit]:
-        row = replace(item, label=_short(item.label))
-        cost = budget.size(row) + Size(narrow=1)
-        if (fixed + cost).tokens > request.token_budget:
-            cut = _cut(row, request.token_budget, fixed)
-            if cut is not None and (cut.label != row.label):
-                taken.append(cut)
-            elif not taken:
-                taken.append(replace(row, label="…", ref=None))  # an id is never cut, and a page never empty
-            break
-        fixed += cost
-        taken.append(row)
-    end = start + len(taken)
-    more = cursor_write(request, end) if end < len(items) else None
-    return replace(base, items=taken, cursor=more)
+
+    def frame(items: list[NavItem], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> NavResult:
+        return replace(
+            base, items=items, cursor=cursor, suggestion=suggestion or base.suggestion, notes=[*notes] or None
+        )
+
+    return fill(page, request, base.notes or (), frame)
 
 
 def content(result: NavResult, item: NavItem, text: str, start: int, request: Request) -> tuple[NavResult, int]:
@@ -55,48 +121,80 @@ def content(result: NavResult, item: NavItem, text: str, start: int, request: Re
     return replace(base, items=[replace(item, label=text[start : start + taken])]), taken
 
 
-def cursor_write(request: Request, *place: int) -> str:
-    """Write where the next page begins, bound to the parameters of this call."""
-    raw = bytes.fromhex(_digest(request)) + b".".join(str(part).encode() for part in place)
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+def row(number: str, kind: str, label: str, ref: str | None = None) -> NavItem:
+    """Make a row; line breaks of a label are shown as spaces, so that a row is a line."""
+    return NavItem(id=strawberry.ID(number), type=NavType(kind), label=" ".join(label.split()), ref=ref)
 
 
-def cursor_places(request: Request, count: int) -> tuple[int, ...] | None:
-    """Read the request's cursor; None without one; InvalidInput when it belongs to other parameters."""
+def mark(request: Request, *more: object) -> str:
+    """Return a short hash of what decides which rows there are, and in which order."""
+    text = json.dumps([arguments(request), *more], sort_keys=True)
+    return _base36(int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big"))
+
+
+def write(own: str, *numbers: int) -> str:
+    """Write a cursor: the mark of the call it belongs to, and where to go on."""
+    return ".".join((own, *map(_base36, numbers)))
+
+
+def places(request: Request, own: str, count: int) -> tuple[int, ...] | None:
+    """Read the request's cursor; None without one; InvalidInput when it is of another call."""
     if request.cursor is None:
         return None
-    allowed = "the cursor of the previous answer, with the same other parameters"
-    try:
-        raw = base64.urlsafe_b64decode(request.cursor.encode("ascii") + b"=" * (-len(request.cursor) % 4))
-        places = tuple(int(part) for part in raw[3:].decode("ascii").split("."))
-    except ValueError:
-        raise InvalidInput("cursor", "is not one of ours", allowed) from None
-    if raw[:3].hex() != _digest(request) or len(places) != count or min(places) < 0 or max(places) > 2**62:
-        raise InvalidInput("cursor", "belongs to another call", allowed)
-    return places
+    given, *rest = request.cursor.split(".")
+    if len(rest) != count or not all(part.isascii() and part.isalnum() and len(part) < 13 for part in rest):
+        raise InvalidInput("cursor", "is none of ours", _BAD_CURSOR)
+    if given != own:
+        raise InvalidInput("cursor", "belongs to other parameters", _BAD_CURSOR)
+    return tuple(int(part, 36) for part in rest)
 
 
-def cursor_read(request: Request) -> int:
-    """Read a cursor that is one offset; 0 without one."""
-    places = cursor_places(request, 1)
-    return places[0] if places else 0
+def _packed(
+    page: Page[Item], request: Request, notes: Sequence[str], level: int, frame: Frame[Item, Answer]
+) -> Answer | None:
+    """Return the answer with the rows that fit at this level; None when there are rows and none fits."""
+    most, drafts = request.token_budget, page.drafts
+    if not page.more:
+        items = _texts(drafts, level, most - budget.cost(frame([], None, None, notes)))
+        if len(items) == len(drafts):
+            answer = frame(items, None, None, notes)
+            return answer if budget.cost(answer) <= most else None
+    # Cursors of fewer rows may be a digit longer.
+    items = _texts(drafts, level, most - budget.cost(frame([], page.cursor(len(drafts)) + "####", None, notes)))
+    if drafts and not items:
+        return None
+    cursor = page.cursor(len(items))
+    answer = frame(items, cursor, None, notes)
+    cost = budget.cost(answer)
+    if cost > most:
+        return None
+    fillers = (frame(items, cursor, None, (*notes, text)) for text in _FILLERS) if cost < _FLOOR * most else ()
+    return next((one for one in fillers if _FLOOR * most <= budget.cost(one) <= most), answer)
 
 
-def _digest(request: Request) -> str:
-    same = (request.nav, request.target, request.query, request.session_id, request.kind, request.since, request.until,
-            request.order, request.project)  # fmt: skip
-    return hashlib.sha256(json.dumps(same).encode()).hexdigest()[:6]
+def _texts(drafts: Sequence[Draft[Item]], level: int, room: int) -> list[Item]:
+    """Take rows in order while they fit: long texts get a fair part first, then what is left over."""
+    taken: list[tuple[Draft[Item], str]] = []
+    fair = max(room // max(len(drafts), 1), _FAIR)
+    for draft in drafts:
+        bare = budget.cost(draft.make("", level)) + 1
+        left = room - bare
+        if left < (_WORTH if taken else 0):
+            break
+        text = snippet.cut(draft.text, draft.at, min(left, max(fair - bare, _FAIR // 4)))
+        room = left - snippet.printed(text)
+        taken.append((draft, text))
+    for index, (draft, text) in enumerate(taken):
+        if room > 0 and text != draft.text:
+            longer = snippet.cut(draft.text, draft.at, room + snippet.printed(text))
+            room -= snippet.printed(longer) - snippet.printed(text)
+            taken[index] = (draft, longer)
+    return [draft.make(text, level) for draft, text in taken]
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= MAX_LABEL else label[: MAX_LABEL - 1] + "…"
-
-
-def _cut(row: NavItem, limit: int, fixed: Size) -> NavItem | None:
-    """Cut a row's label to what is left of the budget; None when too little is left."""
-    bare = fixed + budget.size(replace(row, label="…")) + Size(narrow=1)
-    room = budget.cut(row.label, limit, bare)
-    return replace(row, label=row.label[:room] + "…") if room >= MIN_LABEL else None
+def _draft(item: NavItem) -> Draft[NavItem]:
+    label = item.label if len(item.label) <= MAX_LABEL else item.label[: MAX_LABEL - 1] + "…"
+    return Draft(label, 0, lambda text, level: replace(item, label=text, ref=item.ref if level < BARE else None))
 
 
 def _slim(result: NavResult, limit: int) -> NavResult:
@@ -122,6 +220,10 @@ def _slim(result: NavResult, limit: int) -> NavResult:
     return result
 
 
-def row(number: str, kind: str, label: str, ref: str | None = None) -> NavItem:
-    """Make a row; line breaks of a label are shown as spaces, so that a row is a line."""
-    return NavItem(id=strawberry.ID(number), type=NavType(kind), label=" ".join(label.split()), ref=ref)
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+        if not number:
+            return digits

@@ -12,8 +12,8 @@ from graphsvc.errors import NotFoundError
 from graphsvc.model import Edge, EventKind, NodeId, NodeType, Record, Stored, Version
 from graphsvc.recall import fit
 from graphsvc.recall.fit import row
-from graphsvc.recall.request import Request
-from graphsvc.recall.targets import HIDDEN, Found, Node, call, resolve
+from graphsvc.recall.request import Request, call
+from graphsvc.recall.targets import HIDDEN, Found, Node, resolve
 from graphsvc.store import assets, edges, events, records, sessions
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
@@ -138,7 +138,7 @@ def context(found: Found, evidence: list[str] | None = None) -> NavContext:
 
 def also(found: Found, verb: str) -> str | None:
     """Name the other node a bare number may mean."""
-    return call(nav=verb, target=found.also) if found.also else None
+    return call({"nav": verb, "target": found.also}) if found.also else None
 
 
 def describe(event: Stored) -> str:
@@ -171,7 +171,7 @@ def _outputs(db: Connection, viewer: Viewer, session: SessionRow, request: Reque
         title=f"session-{session.session_id} · outputs and pending todos",
         items=[],
         context=NavContext(session_id=session.session_id),
-        suggestion=None if items else call(nav="cd", target=f"session-{session.session_id}"),
+        suggestion=None if items else call({"nav": "cd", "target": f"session-{session.session_id}"}),
     )
     return fit.rows(result, items, request)
 

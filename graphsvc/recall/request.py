@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -78,6 +79,17 @@ def check(arguments: Mapping[str, object]) -> Request:
             "target", f"{request.nav} needs one", "an id from an answer, a session id or a document path"
         )
     return request
+
+
+def arguments(request: Request) -> dict[str, object]:
+    """Return what was asked, without how much of it and from where."""
+    names = ("nav", "target", "query", "kind", "session_id", "since", "until", "order", "project")
+    return {name: value for name in names if (value := getattr(request, name)) is not None}
+
+
+def call(arguments: Mapping[str, object]) -> str:
+    """Write a call as the tool takes it; one without arguments lists what is newest."""
+    return json.dumps(arguments or {"order": "desc"}, ensure_ascii=False)
 
 
 def _text(name: str, value: object) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.memory import paths
-from graphsvc.recall.targets import call
+from graphsvc.recall.request import call
 from graphsvc.store import events, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
@@ -34,8 +34,8 @@ def resolve(db: Connection, asker: Asker, project: str | None) -> tuple[Viewer, 
         session = sessions.find(db, asker.session_id)
         if session is None:
             near = sessions.nearest(db, Viewer(), asker.session_id)
-            suggestion = f"--viewer {near}" if near else call(nav="ls")
-            raise NotFoundError(asker.session_id, suggestion)
+            target = {"target": f"session-{near}"} if near else {}
+            raise NotFoundError(f"viewer {asker.session_id}", call({"nav": "ls", **target}))
         if chosen not in {None, session.project_key}:
             raise InvalidInput("project", "the viewer's session belongs to another one", session.project_key)
         return Viewer(session=session.number, project=session.project), []

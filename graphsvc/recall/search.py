@@ -8,22 +8,20 @@ write.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import heapq
 import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from strawberry import ID
 
 from graphsvc.envelope import Long, NavItem, NavKind, NavResult, NavType, SearchHit, SearchResult
-from graphsvc.errors import InvalidInput
 from graphsvc.model import NodeId, NodeType
-from graphsvc.recall import analyser, budget, snippet
-from graphsvc.recall.request import Request
+from graphsvc.recall import analyser, budget, fit, snippet
+from graphsvc.recall.request import Request, arguments, call
 from graphsvc.store import events, sessions, visibility, words
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer
@@ -39,31 +37,11 @@ _LENGTH: Final = 0.75
 _WEIGHTS: Final = {"w": 1.0, "p": 1.0, "i": 2.0}
 _CURRENT: Final = {None, "active", "pending"}
 _FILTERS: Final = ("since", "until", "kind", "session_id")
-_FLOOR: Final = 0.7  # an answer that has more behind its cursor fills at least this part of its budget
-# What fills the rest of a small budget when the next hit does not fit, the longest first.
-_FILLERS: Final = (
-    "more stands behind cursor: pass it back with the same other parameters, or give a larger token_budget, or narrow"
-    " the search by kind, session_id, since or until",
-    "more stands behind cursor: pass it back with the same other parameters, or give a larger token_budget",
-    "more stands behind cursor: pass it back, the rest unchanged",
-    "more stands behind cursor",
-)
-_FAIR: Final = 100  # tokens a row may have at first, whatever its number
-_WORTH: Final = 4  # tokens of text for which another row is begun
-_NO_WHY: Final = 1  # levels of a row that must be short
-_NO_TIME: Final = 2
 _TITLE: Final = 10
 _SPELLED: Final = 3
 NOT_FOUND: Final = "not-found"
 _LAST_RESORT: Final = json.dumps({"nav": "ls"})
 _NAV_TYPES: Final = {"asset": NavType.ASSET, "decision": NavType.DECISION, "todo": NavType.TODO}
-_BAD_CURSOR: Final = "the cursor of the previous answer, with the same other parameters"
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer", SearchResult, NavResult)
-
-# The answer around its rows: rows, cursor, suggestion, notes.
-Frame = Callable[[list[Item], str | None, str | None, Sequence[str]], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +92,7 @@ def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[
             return _no_results(db, viewer, request, found, notes)
         status, notes = ("degraded" if found.notes else "found"), (*notes, *found.notes)
         if request.count_only:
-            return _trimmed(
+            return fit.trimmed(
                 SearchResult(status=status, results=[], count=Long(found.total), notes=[*notes] or None), request
             )
         units = words.units(db, [hit.place.event for hit in found.hits])
@@ -123,7 +101,7 @@ def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[
     def frame(items: list[SearchHit], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> SearchResult:
         return SearchResult(status=status, results=items, cursor=cursor, suggestion=suggestion, notes=[*notes] or None)
 
-    return _filled(drafts, found, request, notes, frame)
+    return fit.fill(fit.Page(drafts, found.more, found.cursor), request, notes, frame)
 
 
 def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[str] = ()) -> NavResult:
@@ -137,7 +115,7 @@ def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[st
         notes = (*notes, *found.notes)
         if request.count_only:
             title = f"{found.total} hits: {_title(request)}"
-            return _trimmed(NavResult(kind=NavKind.HITS, title=title, items=[], notes=[*notes] or None), request)
+            return fit.trimmed(NavResult(kind=NavKind.HITS, title=title, items=[], notes=[*notes] or None), request)
         units = words.units(db, [hit.place.event for hit in found.hits])
     drafts = [_item(units[hit.place.event], found.needles) for hit in found.hits]
     status = "degraded" if found.notes else None
@@ -148,16 +126,13 @@ def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[st
             status=status, cursor=cursor, suggestion=suggestion, notes=[*notes] or None,
         )  # fmt: skip
 
-    return _filled(drafts, found, request, notes, frame)
-
-
-# Finding
+    return fit.fill(fit.Page(drafts, found.more, found.cursor), request, notes, frame)
 
 
 def _find(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> Found | None:
     """Return a page of hits; None when the session that was named does not exist for this viewer."""
-    mark = _mark(viewer, request, grep)
-    cursor = _read_cursor(db, request, mark)
+    mark = fit.mark(request, viewer.session, viewer.project, grep, analyser.VERSION)
+    cursor = _cursor(db, request, mark)
     session = None
     if request.session_id is not None:
         session = sessions.find(db, request.session_id)
@@ -212,7 +187,7 @@ def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
     if not stopped:
         return found
     note = f"a query without words is looked for in {seen} texts at a time; the rest stands behind cursor"
-    resume = _write_cursor(mark, replace(cursor, after=last))
+    resume = _written(mark, replace(cursor, after=last))
     return replace(
         found, more=True, notes=(note,), cursor=lambda shown: resume if shown == len(hits) else found.cursor(shown)
     )
@@ -266,7 +241,7 @@ def _matched(
         total=len(places),
         needles=needles,
         notes=notes,
-        cursor=lambda shown: _write_cursor(mark, replace(start, after=start.after + shown)),
+        cursor=lambda shown: _written(mark, replace(start, after=start.after + shown)),
     )
 
 
@@ -294,7 +269,7 @@ def _by_time(
     page = hits[: request.limit]
 
     def behind(shown: int) -> str:
-        return _write_cursor(mark, replace(cursor, after=page[shown - 1].place.event if shown else cursor.after))
+        return _written(mark, replace(cursor, after=page[shown - 1].place.event if shown else cursor.after))
 
     found = Found(hits=page, more=len(hits) > len(page), total=total, notes=notes, cursor=behind)
     return found if needles is None else replace(found, needles=needles)
@@ -333,75 +308,37 @@ def _named(db: Connection, scope: Scope, literal: str) -> dict[int, Place]:
     }
 
 
-# Cursors
+def _written(mark: str, cursor: Cursor) -> str:
+    return fit.write(mark, cursor.position, cursor.after, cursor.session)
 
 
-def _mark(viewer: Viewer, request: Request, grep: bool) -> str:
-    """Return a short hash of everything that decides which hits there are, and in which order."""
-    given = [getattr(request, name) for name in ("query", *_FILTERS, "order", "project")]
-    text = json.dumps([given, viewer.session, viewer.project, grep, analyser.VERSION])
-    return _base36(int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big"))
-
-
-def _write_cursor(mark: str, cursor: Cursor) -> str:
-    return ".".join((mark, *map(_base36, (cursor.position, cursor.after, cursor.session))))
-
-
-def _read_cursor(db: Connection, request: Request, mark: str) -> Cursor:
+def _cursor(db: Connection, request: Request, mark: str) -> Cursor:
     newest = events.position(db)
-    if request.cursor is None:
+    places = fit.places(request, mark, 3)
+    if places is None:
         return Cursor(newest)
-    given, *rest = request.cursor.split(".")
-    if len(rest) != 3 or not all(part.isascii() and part.isalnum() and len(part) < 13 for part in rest):
-        raise InvalidInput("cursor", "is none of ours", _BAD_CURSOR)
-    if given != mark:
-        raise InvalidInput("cursor", "belongs to other parameters", _BAD_CURSOR)
-    cursor = Cursor(*(int(part, 36) for part in rest))
-    if cursor.position > newest:
-        raise InvalidInput("cursor", "is none of ours", _BAD_CURSOR)
-    return cursor
+    return Cursor(min(places[0], newest), *places[1:])
 
 
-def _base36(number: int) -> str:
-    digits = ""
-    while True:
-        number, digit = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-        if not number:
-            return digits
-
-
-# Filling the budget
-
-
-@dataclass(frozen=True, slots=True)
-class Draft(Generic[Item]):
-    """One row of an answer before it is known how much of its text fits. A higher level says less beside the text."""
-
-    text: str
-    at: int
-    make: Callable[[str, int], Item]
-
-
-def _result(unit: Unit, hit: Hit, needles: snippet.Needles) -> Draft[SearchHit]:
+def _result(unit: Unit, hit: Hit, needles: snippet.Needles) -> fit.Draft[SearchHit]:
     why = [*hit.why] if unit.status in _CURRENT else [*hit.why, f"status:{unit.status}"]
 
     def make(text: str, level: int) -> SearchHit:
         return SearchHit(
             id=ID(unit.id),
             kind=unit.kind,
-            ts=unit.ts if level < _NO_TIME else None,
+            ts=unit.ts if level < fit.BARE else None,
             seq=Long(unit.seq),
             session_id=unit.session_id,
             body=text,
             score=hit.score,
-            why=why if level < _NO_WHY else [],
+            why=why if level < fit.SHORT else [],
         )
 
-    return Draft(unit.text, snippet.place(unit.text, needles), make)
+    return fit.Draft(unit.text, snippet.place(unit.text, needles), make)
 
 
-def _item(unit: Unit, needles: snippet.Needles) -> Draft[NavItem]:
+def _item(unit: Unit, needles: snippet.Needles) -> fit.Draft[NavItem]:
     kind = _NAV_TYPES.get(unit.kind, NavType.EVENT)
     ref: str | None
     if kind is NavType.EVENT:
@@ -412,88 +349,10 @@ def _item(unit: Unit, needles: snippet.Needles) -> Draft[NavItem]:
         ref = unit.path if unit.asset is not None else unit.status
 
     def make(text: str, level: int) -> NavItem:
-        return NavItem(id=ID(number), type=kind, label=text, ref=ref if level < _NO_TIME else None)
+        return NavItem(id=ID(number), type=kind, label=text, ref=ref if level < fit.BARE else None)
 
     label = snippet.lines(unit.text, needles)
-    return Draft(label, snippet.place(label, needles), make)
-
-
-def _filled(
-    drafts: Sequence[Draft[Item]], found: Found, request: Request, notes: Sequence[str], frame: Frame[Item, Answer]
-) -> Answer:
-    """Put as many rows as fit into the answer; what does not fit stands behind its cursor.
-
-    When not even one row fits, notes and then details give way; when its ids alone are too long, the answer names a
-    call that shows it.
-    """
-    for level, kept in ((0, notes), (_NO_WHY, notes), (_NO_WHY, ()), (_NO_TIME, ())):
-        answer = _packed(drafts, found, request, kept, level, frame)
-        if answer is not None:
-            return answer
-    needed = budget.cost(frame([drafts[0].make("", 0)], found.cursor(1), None, notes)) + 40
-    wider = _call({**_arguments(request), "token_budget": needed})
-    told = (f"token_budget {request.token_budget} holds no result; the next one needs {needed}",)
-    cursor = found.cursor(0)
-    answers = [frame([], cursor, suggestion, kept) for suggestion in (wider, None) for kept in (told, ())]
-    return next((one for one in answers if budget.cost(one) <= request.token_budget), answers[-1])
-
-
-def _packed(
-    drafts: Sequence[Draft[Item]],
-    found: Found,
-    request: Request,
-    notes: Sequence[str],
-    level: int,
-    frame: Frame[Item, Answer],
-) -> Answer | None:
-    """Return the answer with the rows that fit at this level; None when there are rows and none fits."""
-    most = request.token_budget
-    if not found.more:
-        items = _rows(drafts, level, most - budget.cost(frame([], None, None, notes)))
-        if len(items) == len(drafts):
-            answer = frame(items, None, None, notes)
-            return answer if budget.cost(answer) <= most else None
-    # Cursors of fewer rows may be a digit longer.
-    items = _rows(drafts, level, most - budget.cost(frame([], found.cursor(len(drafts)) + "####", None, notes)))
-    if drafts and not items:
-        return None
-    cursor = found.cursor(len(items))
-    answer = frame(items, cursor, None, notes)
-    cost = budget.cost(answer)
-    if cost > most:
-        return None
-    fillers = (frame(items, cursor, None, (*notes, text)) for text in _FILLERS) if cost < _FLOOR * most else ()
-    return next((one for one in fillers if _FLOOR * most <= budget.cost(one) <= most), answer)
-
-
-def _rows(drafts: Sequence[Draft[Item]], level: int, room: int) -> list[Item]:
-    """Take rows in order while they fit: long texts get a fair part first, then what is left over."""
-    taken: list[tuple[Draft[Item], str]] = []
-    fair = max(room // max(len(drafts), 1), _FAIR)
-    for draft in drafts:
-        bare = budget.cost(draft.make("", level)) + 1
-        left = room - bare
-        if left < (_WORTH if taken else 0):
-            break
-        text = snippet.cut(draft.text, draft.at, min(left, max(fair - bare, _FAIR // 4)))
-        room = left - snippet.printed(text)
-        taken.append((draft, text))
-    for index, (draft, text) in enumerate(taken):
-        if room > 0 and text != draft.text:
-            longer = snippet.cut(draft.text, draft.at, room + snippet.printed(text))
-            room -= snippet.printed(longer) - snippet.printed(text)
-            taken[index] = (draft, longer)
-    return [draft.make(text, level) for draft, text in taken]
-
-
-def _trimmed(answer: Answer, request: Request) -> Answer:
-    """Drop notes, the last first, from an answer that is too long with them."""
-    while budget.cost(answer) > request.token_budget and (notes := answer.notes):
-        answer = replace(answer, notes=notes[:-1] or None)
-    return answer
-
-
-# Nothing found
+    return fit.Draft(label, snippet.place(label, needles), make)
 
 
 def _no_results(
@@ -522,14 +381,14 @@ def _no_lines(db: Connection, viewer: Viewer, request: Request, found: Found | N
 
 
 def _advised(
-    calls: Iterator[str], request: Request, notes: Sequence[str], make: Callable[[str, Sequence[str]], Answer]
-) -> Answer:
+    calls: Iterator[str], request: Request, notes: Sequence[str], make: Callable[[str, Sequence[str]], fit.Answer]
+) -> fit.Answer:
     """Return the answer with the first suggestion that fits."""
-    for call in calls:
-        answer = make(call, notes)
+    for suggestion in calls:
+        answer = make(suggestion, notes)
         if budget.cost(answer) <= request.token_budget:
             return answer
-    return _trimmed(make(_LAST_RESORT, notes), request)
+    return fit.trimmed(make(_LAST_RESORT, notes), request)
 
 
 def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found | None, *, grep: bool) -> Iterator[str]:
@@ -538,7 +397,7 @@ def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found 
         latest = sessions.latest(db, viewer)
         near = sessions.nearest(db, viewer, request.session_id or "") or (latest.session_id if latest else None)
         if near is not None:
-            yield _call({"nav": "ls", "target": near} if grep else {"session_id": near})
+            yield call({"nav": "ls", "target": near} if grep else {"session_id": near})
         return
     bare = replace(request, cursor=None, count_only=False, limit=1)
     yield from _wider(db, viewer, bare, grep=grep)
@@ -553,7 +412,7 @@ def _wider(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> I
         wider = replace(request, **dict.fromkeys(names))  # type: ignore[arg-type]  # these fields may all be None
         found = _find(db, viewer, wider, grep=grep)
         if found is not None and found.hits:
-            yield _call(_arguments(wider))
+            yield call(arguments(wider))
 
 
 def _spelled(db: Connection, viewer: Viewer, request: Request) -> Iterator[str]:
@@ -569,17 +428,7 @@ def _spelled(db: Connection, viewer: Viewer, request: Request) -> Iterator[str]:
             text = words.units(db, [found.hits[0].place.event])[found.hits[0].place.event].text
             near = difflib.get_close_matches(stem, set(analyser.words(text)[0]), 1, 0.6)
             nearest = replace(request, query=near[0] if near else stem)
-            yield _call(_arguments(nearest))
-
-
-def _arguments(request: Request) -> dict[str, object]:
-    given = {name: getattr(request, name) for name in ("nav", "query", *_FILTERS, "order", "project")}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _call(arguments: dict[str, object]) -> str:
-    """Write a call as the tool takes it; one without arguments lists what is newest."""
-    return json.dumps(arguments or {"order": "desc"}, ensure_ascii=False)
+            yield call(arguments(nearest))
 
 
 def _title(request: Request) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import posixpath
 import re
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Final
 
 from graphsvc.errors import NotFoundError
 from graphsvc.model import NodeId, NodeType, Record, Stored
+from graphsvc.recall.request import call
 from graphsvc.store import assets, events, records, sessions
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
@@ -32,11 +32,6 @@ class Found:
     node: Node | None
     hidden: bool = False
     also: str | None = None
-
-
-def call(**arguments: str) -> str:
-    """Write a call of the tool that runs as it stands."""
-    return json.dumps(arguments, ensure_ascii=False)
 
 
 def resolve(db: Connection, viewer: Viewer, target: str, verb: str) -> Found | list[AssetRow]:
@@ -100,7 +95,7 @@ def _nearest(db: Connection, viewer: Viewer, verb: str, kind: NodeType, number: 
         and viewer.reaches(record.project)
         and visible(db, viewer, number)
     ):
-        return call(nav=verb, target=f"{record.type}-{number}")
+        return call({"nav": verb, "target": f"{record.type}-{number}"})
     near: int | None
     if kind is NodeType.EVENT:
         near = events.nearest(db, viewer, number)
@@ -108,7 +103,7 @@ def _nearest(db: Connection, viewer: Viewer, verb: str, kind: NodeType, number: 
         near = assets.nearest(db, viewer, number)
     else:
         near = records.nearest(db, viewer, kind, number)
-    return call(nav=verb, target=f"{kind}-{near}") if near is not None else call(nav="ls")
+    return call({"nav": verb, "target": f"{kind}-{near}"}) if near is not None else call({"nav": "ls"})
 
 
 def _spelling(db: Connection, viewer: Viewer, verb: str, name: str) -> str:
@@ -119,5 +114,5 @@ def _spelling(db: Connection, viewer: Viewer, verb: str, name: str) -> str:
     same = [path for path in known if posixpath.basename(path).lower() == base]
     close = same or difflib.get_close_matches(name[:300], known, n=1, cutoff=0.6)
     if close:
-        return call(nav=verb, target=close[0])
-    return call(nav=verb, target=f"session-{session}") if session else call(nav="ls")
+        return call({"nav": verb, "target": close[0]})
+    return call({"nav": verb, "target": f"session-{session}"}) if session else call({"nav": "ls"})
