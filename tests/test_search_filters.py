@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from graphsvc.api import client, tool
 from graphsvc.config import Settings
 from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
-from graphsvc.recall import search
-from graphsvc.recall.request import check
+from graphsvc.recall.scope import Asker
 from graphsvc.store import database
-from graphsvc.store.visibility import Viewer
 
 # No word is part of another, none is a stop word, and stemming leaves them apart.
 WORDS = ("lantern", "pewter", "gravel", "mosaic", "velvet", "灯塔", "港口", "open_harbor")
@@ -127,6 +126,8 @@ def expected(rows: list[dict], chosen: dict[str, str]) -> list[dict]:
             continue
         if "project" in chosen and row["project"] != chosen["project"]:
             continue
+        if viewer and row["project"] != SESSIONS[viewer]:
+            continue
         if "kind" in chosen and row["kind"] != chosen["kind"]:
             continue
         if "session_id" in chosen and chosen["session_id"] not in row["members"]:
@@ -162,30 +163,31 @@ def choose(rng: random.Random, rows: list[dict], names: tuple[str, ...]) -> dict
     return {name: values[name] for name in names}
 
 
-def ask(db: database.Connection, chosen: dict[str, str], **more: object) -> list[str]:
-    """Read all pages of an answer through the search."""
-    projects = {row["key"]: row["id"] for row in db.execute("SELECT key, id FROM projects")}
-    sessions = {row["host_id"]: row["id"] for row in db.execute("SELECT host_id, id FROM sessions")}
-    viewer = Viewer(session=sessions.get(chosen.get("viewer", "")), project=projects.get(chosen.get("project", "")))
+def ask(settings: Settings, chosen: dict[str, str], **more: object) -> list[str]:
+    """Read all pages of an answer of the tool: the ids, or the count."""
+    asker = Asker(session_id=chosen.get("viewer"), project=chosen.get("project"))
     given = {name: value for name, value in chosen.items() if name not in {"viewer", "project"}}
+    execute = client.in_process(settings, asker)
     found: list[str] = []
-    cursor = None
+    cursor: dict[str, str] = {}
     while True:
-        request = check({**given, "limit": 7, "token_budget": 20_000, "cursor": cursor, **more})
-        answer = search.search(db, viewer, request)
+        line, code = tool.call({**given, "limit": 7, "token_budget": 20_000, **cursor, **more}, execute)
+        answer = json.loads(line)
+        found += [hit["id"] for hit in answer["results"]]
+        assert code == (0 if answer["status"] == "found" else 1)
         if more.get("count_only"):
-            return [str(answer.count)]
-        found += [hit.id for hit in answer.results]
-        cursor = answer.cursor
-        if cursor is None:
+            return [str(answer["count"])]
+        if "cursor" not in answer:
             return found
+        cursor = {"cursor": answer["cursor"]}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_combination_of_filters_agrees_with_the_oracle(seed: int, tmp_path: Path):
     rng = random.Random(seed)  # noqa: S311  # a made-up story, no secret
     told = tell(rng)
-    with closing(database.connect(Settings(home=tmp_path))) as db:
+    settings = Settings(home=tmp_path)
+    with closing(database.connect(settings)) as db:
         record(db, told)
         rows = units(db, told)
         kinds = {row[0] for row in db.execute("SELECT DISTINCT kind FROM events")}
@@ -199,9 +201,9 @@ def test_every_combination_of_filters_agrees_with_the_oracle(seed: int, tmp_path
                 by_time = [row["id"] for row in sorted(right, key=lambda row: (row["at"], row["number"]))]
                 asked, full = asked + 1, full + bool(right)
 
-                assert sorted(ask(db, chosen)) == sorted(by_time), chosen
-                assert ask(db, chosen, order="asc") == by_time, chosen
-                assert ask(db, chosen, order="desc") == by_time[::-1], chosen
-                assert ask(db, chosen, count_only=True) == [str(len(right))], chosen
+                assert sorted(ask(settings, chosen)) == sorted(by_time), chosen
+                assert ask(settings, chosen, order="asc") == by_time, chosen
+                assert ask(settings, chosen, order="desc") == by_time[::-1], chosen
+                assert ask(settings, chosen, count_only=True) == [str(len(right))], chosen
 
         assert full >= asked / 2
