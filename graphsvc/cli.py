@@ -162,8 +162,17 @@ def import_(
         _line(report.to_json())
         return
     _reported(report)
-    if not paths:
-        _walk([{"kind": "user_message", "limit": 5}, {"nav": "ls"}, {"kind": "decision", "limit": 5}], "all")
+    if not paths and or_demo and not report.sessions:
+        _demo()
+    elif not paths:
+        _walk(
+            [
+                {"kind": "user_message", "limit": 3},
+                {"nav": "ls"},
+                {"query": "decided decision 决定", "limit": 3},
+            ],
+            "all",
+        )
 
 
 @program.command(short_help="Store neutral events from standard input.")
@@ -276,12 +285,16 @@ def cat(
     if page["kind"] != "content":
         render.answer(page, _options(viewer, project))
         sys.exit(_code(page))
+    last = ""
     while True:
         for item in page["items"]:
             render.write(item["label"])
+            last = item["label"] or last
         if "cursor" not in page:
             break
         page = _answer(viewer, project, nav="cat", target=target, cursor=page["cursor"], token_budget=budget)
+    if sys.stdout.isatty() and not last.endswith("\n"):
+        render.write("\n")
     render.remarks(page, _options(viewer, project))
     sys.exit(_code(page))
 
@@ -340,9 +353,14 @@ def serve(host: str, port: int, ready_file: Path | None) -> None:
     from graphsvc.api import app
 
     settings = config.from_environment()
-    address = f"http://{host}:{port}/graphql" if port else f"a free port of {host}"
-    click.echo(f"graphsvc answers on {address} and {settings.socket}; stop with Ctrl-C", err=True)
-    app.serve(settings, host=host, port=port, ready_file=ready_file)
+
+    def answering(ready: Mapping[str, object]) -> None:
+        click.echo(f"graphsvc answers on {ready['url']}/graphql and {ready['socket']}; stop with Ctrl-C", err=True)
+        click.echo(
+            f"the owner's token stands in {ready['token_file']}; a browser takes it as /graphql#token=…", err=True
+        )
+
+    app.serve(settings, host=host, port=port, ready_file=ready_file, ready=answering)
 
 
 @program.command(short_help="Replay the ledger, or check that it holds.")
@@ -411,8 +429,9 @@ def schema() -> None:
 def demo() -> None:
     """Import two small conversations and show what can be asked about them.
 
-    They are a project of their own and mix with nothing: two sessions about a café's ordering page, the first in
-    English, the second in Chinese, in which a decision of the first one is replaced.
+    They are a project of their own: two sessions about a café's ordering page, the first in English, the second in
+    Chinese, in which a decision of the first one is replaced. In a folder whose project is known they stay out of
+    what you ask; elsewhere --project KEY keeps them apart, and so does another GRAPHSVC_HOME.
     """
     _demo()
 
@@ -481,7 +500,7 @@ def _histories(yes: bool, quiet: bool) -> list[Path]:
         agreed = yes or click.confirm(question, default=True)
     except click.Abort:
         click.echo("nothing was imported; --yes answers the question", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(InvalidInput.exit_code)
     if not agreed:
         sys.exit(0)
     return files
@@ -493,7 +512,7 @@ def _history(found: Found) -> tuple[object, ...]:
 
     note = "" if found.importable else "no importer yet"
     newest = render.day(found.newest)
-    return (found.host, len(found.files), render.size(found.bytes), newest, str(found.path), note)
+    return (found.host, found.sessions, render.size(found.bytes), newest, str(found.path), note)
 
 
 def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> Report:
@@ -504,7 +523,10 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
     from graphsvc.recall import search as recall
     from graphsvc.store import database, imports
 
-    with closing(database.connect(config.from_environment())) as db, render.progress("importing") as progress:
+    with (
+        closing(database.connect(config.from_environment())) as db,
+        render.progress("importing", bytes_read=True) as progress,
+    ):
 
         def keep(batch: Sequence[Event]) -> memory.Captured:
             done = memory.capture(db, batch)
@@ -532,9 +554,11 @@ def _reported(report: Report) -> None:
         render.say(problem)
     if len(problems) > _SHOWN:
         render.say(f"and {len(problems) - _SHOWN} more: --json lists them")
+    noise, unknown = report.noise.total(), report.unknown.total()
     render.title(
         f"{report.files} files, {report.records} records: {report.events_added} events added, "
-        f"{report.duplicates} known, {len(report.gaps)} gaps, {len(report.skipped)} skipped"
+        f"{report.duplicates} known, {noise} noise, {unknown} of unknown types kept, {len(report.gaps)} gaps, "
+        f"{len(report.skipped)} skipped"
     )
     render.table(("kind", "events"), sorted(report.kinds.items()))
     names = list(report.sessions)

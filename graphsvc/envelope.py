@@ -46,7 +46,7 @@ class Order(Enum):
 
 @strawberry.enum(graphql_name_from="value", description="Kinds of events and records that can be asked for.")
 class SearchKind(Enum):
-    """The values of `model.PROTOCOL_KINDS`; spelled out, because type checkers read no computed enum."""
+    """The values of `model.ASKED_KINDS`; spelled out, because type checkers read no computed enum."""
 
     USER_MESSAGE = "user_message"
     ASSISTANT_MESSAGE = "assistant_message"
@@ -56,6 +56,9 @@ class SearchKind(Enum):
     GOAL = "goal"
     DECISION = "decision"
     FEEDBACK = "feedback"
+    CANDIDATE = "candidate"
+    TODO = "todo"
+    ASSET = "asset"
 
 
 STATUS = "found, degraded (a bounded search ran out of time) or not-found."

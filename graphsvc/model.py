@@ -47,6 +47,8 @@ PROTOCOL_KINDS: Final = (
     EventKind.DECISION,
     EventKind.FEEDBACK,
 )
+# What `kind` takes beyond them: the other things an answer shows.
+ASKED_KINDS: Final = (*PROTOCOL_KINDS, EventKind.CANDIDATE, EventKind.TODO, EventKind.ASSET)
 TALK_KINDS: Final = PROTOCOL_KINDS[:5]
 RECORD_KINDS: Final = (
     EventKind.GOAL,

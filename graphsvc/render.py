@@ -16,7 +16,7 @@ from typing import Final
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -93,7 +93,7 @@ def remarks(got: Answer, options: Sequence[str]) -> None:
     if suggestion := got.get("suggestion"):
         say(f"try: {_as_command(str(suggestion), options)}")
     if cursor := got.get("cursor"):
-        say(f"more: add --cursor {cursor}")
+        say(f"there is more: the same command with --cursor {cursor}")
 
 
 def typed(arguments: Answer, options: Sequence[str]) -> str:
@@ -114,14 +114,15 @@ def write(text: str) -> None:
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Callable[[int, int], None]]:
+def progress(task: str, *, bytes_read: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Yield what is told (done, all); on a terminal it moves a bar on standard error."""
     if not sys.stderr.isatty():
         yield lambda done, total: None  # noqa: ARG005 # nobody watches
         return
-    columns = (TextColumn(task), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    amount = DownloadColumn() if bytes_read else TaskProgressColumn()
+    columns = (TextColumn(task), BarColumn(), amount, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        number = bar.add_task(task)
+        number = bar.add_task(task, total=None)
         yield lambda done, total: bar.update(number, completed=done, total=total)
 
 
@@ -153,11 +154,14 @@ def _search(got: Answer) -> None:
         table(names, [[when(hit.get("ts")) if name == "ts" else hit.get(name) for name in names] for hit in hits])
         return
     _blocks(
-        [
-            ((hit.get("id"), hit.get("kind"), when(hit.get("ts")), hit.get("session_id")), hit.get("body"))
-            for hit in hits
-        ]
+        [((hit.get("id"), _kind(hit), when(hit.get("ts")), hit.get("session_id")), hit.get("body")) for hit in hits]
     )
+
+
+def _kind(hit: Mapping[str, object]) -> str:
+    """A record that no longer holds says so beside its kind."""
+    states = [str(why).removeprefix("status:") for why in _list(hit, "why") if str(why).startswith("status:")]
+    return " ".join([str(hit.get("kind")), *states])
 
 
 def _envelope(got: Answer) -> None:
@@ -179,7 +183,7 @@ def _envelope(got: Answer) -> None:
 def _items(items: Iterable[Mapping[str, object]]) -> None:
     """Print the rows of an envelope on a terminal; the reference stands behind the label, which has most to say."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="cyan", overflow="fold")
+    grid.add_column(style="cyan", no_wrap=True)
     grid.add_column(style="magenta", no_wrap=True)
     grid.add_column(overflow="fold", ratio=1)
     for item in items:

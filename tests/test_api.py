@@ -23,7 +23,7 @@ from graphql import (
 from graphsvc import envelope, resources
 from graphsvc.api import schema
 from graphsvc.api.limits import check_cost
-from graphsvc.model import PROTOCOL_KINDS
+from graphsvc.model import ASKED_KINDS
 from graphsvc.recall.scope import Asker
 
 DOCUMENTS = [name for folder in ("queries/tool",) for name in resources.names(folder, ".graphql")]
@@ -78,7 +78,7 @@ def test_everything_in_the_schema_says_what_it_is():
 
 
 def test_kinds_are_those_of_the_protocol():
-    assert [kind.value for kind in envelope.SearchKind] == list(PROTOCOL_KINDS)
+    assert [kind.value for kind in envelope.SearchKind] == list(ASKED_KINDS)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -97,7 +97,10 @@ def test_ls_without_a_target_takes_the_most_recent_active_session(ask, story):
 
 
 def test_an_empty_store_is_an_empty_list_not_an_error(ask):
-    assert ask(nav="ls") == ({"kind": "list", "title": "sessions", "items": []}, 0)
+    answer, code = ask(nav="ls")
+
+    assert (code, answer["kind"], answer["items"]) == (0, "list", [])
+    assert "graphsvc import" in answer["notes"][0]
 
 
 def test_every_id_printed_anywhere_works_as_a_target(ask, story):

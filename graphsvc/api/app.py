@@ -12,7 +12,7 @@ import signal
 import socket
 import stat
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -87,12 +87,21 @@ def application(settings: Settings, *, token: str, names: frozenset[str]) -> App
     return Guard(app=app, token=token, hosts=names, open_paths=_OPEN)
 
 
-def serve(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, ready_file: Path | None = None) -> None:
-    """Serve this home until SIGINT or SIGTERM; write `ready_file` when it answers."""
+def serve(
+    settings: Settings,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    ready_file: Path | None = None,
+    ready: Callable[[Mapping[str, object]], None] = lambda _: None,
+) -> None:
+    """Serve this home until SIGINT or SIGTERM; when it answers, write `ready_file` and call `ready` with the same."""
     if host not in LOOPBACK:
         raise InvalidInput("host", f"{host!r} can be reached by other machines", ", ".join(LOOPBACK))
     if not 0 <= port <= 65_535:
         raise InvalidInput("port", f"{port} is none", "0 (any free one) to 65535")
+    if ready_file is not None and not (ready_file.parent.is_dir() and os.access(ready_file.parent, os.W_OK)):
+        raise InvalidInput("ready_file", f"{ready_file.parent} cannot be written", "a file in a folder that can")
     make_home(settings)
     with ExitStack() as stack:
         stack.enter_context(_only_one(settings))
@@ -114,13 +123,13 @@ def serve(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, ready_f
             timeout_graceful_shutdown=int(REQUEST_S),
         )
         url = f"http://{'[::1]' if host == '::1' else host}:{bound}"
-        ready = {
+        about = {
             "url": url,
             "socket": str(settings.socket),
             "token_file": str(settings.token_file),
             "pid": os.getpid(),
         }
-        server = _Server(config, ready_file, ready)
+        server = _Server(config, ready_file, about, ready)
         stack.callback(_remove, ready_file)
         stack.enter_context(_ends_on_signals(server))
         server.run([tcp, unix])
@@ -129,15 +138,23 @@ def serve(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, ready_f
 class _Server(uvicorn.Server):
     """Uvicorn that says when it answers."""
 
-    def __init__(self, config: uvicorn.Config, ready_file: Path | None, ready: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready_file: Path | None,
+        about: Mapping[str, object],
+        ready: Callable[[Mapping[str, object]], None],
+    ) -> None:
         super().__init__(config)
         self._ready_file = ready_file
+        self._about = about
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._ready_file is not None:
-            _write_whole(self._ready_file, json.dumps(self._ready) + "\n")
+            _write_whole(self._ready_file, json.dumps(self._about) + "\n")
+        self._ready(self._about)
 
 
 async def _graphql(request: Request, workers: Workers) -> Response:

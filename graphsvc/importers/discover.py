@@ -19,6 +19,11 @@ class Found:
     newest: float
     importable: bool
 
+    @property
+    def sessions(self) -> int:
+        """How many sessions the files are: those of sub-agents belong to their parent's."""
+        return sum("subagents" not in path.parts and not path.name.startswith("agent-") for path in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:

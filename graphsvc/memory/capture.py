@@ -255,11 +255,10 @@ def _subject(view: View, event: Event, project: int | None, session: int | None)
     number, of, key = event.meta.get("id"), event.meta.get("of"), event.meta.get("key")
     found: Record | None = None
     if number is not None:
-        digits = str(number).rpartition("-")[2]
-        found = view.record(int(digits)) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
+        found = _numbered(view, str(number))
     elif isinstance(of, str) and project is not None:
         origin = events.by_origin(view.db, project, of)
-        found = view.record(origin.id) if origin else None
+        found = view.record(origin.id) if origin else _numbered(view, of)
     elif isinstance(key, str) and session is not None:
         found = view.record_by_key(session, NodeType(event.kind), key)
     if (
@@ -268,10 +267,14 @@ def _subject(view: View, event: Event, project: int | None, session: int | None)
         or found.project != project
         or (view.hidden(found.id) and found.session != session)
     ):
-        raise NotFoundError(
-            str(number or of or key)[:200], f"meta.of is the origin of the event that recorded the {event.kind}"
-        )
+        raise NotFoundError(str(number or of or key)[:200], f"meta.of is the id or the origin of the {event.kind}")
     return found
+
+
+def _numbered(view: View, name: str) -> Record | None:
+    """Find a record by the id that people see."""
+    digits = name.rpartition("-")[2]
+    return view.record(int(digits)) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
 
 
 def _switch(event: Event) -> Event:

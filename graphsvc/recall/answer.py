@@ -12,10 +12,11 @@ from graphsvc.recall import content, nav, search
 from graphsvc.recall.budget import cost
 from graphsvc.recall.request import Request, check
 from graphsvc.recall.scope import Asker, resolve
-from graphsvc.store import visibility
+from graphsvc.store import events, visibility
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer
 
+EMPTY: Final = "nothing is stored yet: graphsvc import brings in the histories of the agents on this machine"
 _VERBS: Final = {"ls": nav.ls, "cd": nav.cd, "cat": content.cat}
 
 
@@ -28,6 +29,8 @@ def answer(db: Connection, asker: Asker, arguments: Mapping[str, object]) -> Nav
         if request.nav is None:
             return SearchResult(status="not-found", results=[], suggestion=error.suggestion)
         return nav.not_found(request, error)
+    if not events.position(db):
+        notes = [*notes, EMPTY]
     if request.nav is None:
         return search.search(db, viewer, request, notes=notes)
     if request.nav == "grep":

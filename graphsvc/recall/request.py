@@ -9,7 +9,7 @@ from typing import Final
 
 from graphsvc import clock
 from graphsvc.errors import InvalidInput
-from graphsvc.model import PROTOCOL_KINDS, EventKind
+from graphsvc.model import ASKED_KINDS, EventKind
 
 MAX_LIMIT: Final = 50
 MIN_BUDGET: Final = 60
@@ -117,5 +117,5 @@ def _choice(name: str, value: str | None, allowed: tuple[str, ...]) -> str | Non
 
 
 def _kind(value: str | None) -> EventKind | None:
-    chosen = _choice("kind", value, tuple(PROTOCOL_KINDS))
+    chosen = _choice("kind", value, tuple(ASKED_KINDS))
     return EventKind(chosen) if chosen else None

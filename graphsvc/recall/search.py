@@ -401,6 +401,10 @@ def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found 
         return
     bare = replace(request, cursor=None, count_only=False, limit=1)
     yield from _wider(db, viewer, bare, grep=grep)
+    if viewer.everywhere and viewer.project is not None:
+        found = _find(db, replace(viewer, project=None), bare, grep=grep)
+        if found is not None and found.hits:
+            yield call({**arguments(bare), "project": "all"})
     yield from _spelled(db, viewer, bare)
 
 

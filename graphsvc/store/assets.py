@@ -102,9 +102,7 @@ def version_of(db: Connection, event: int) -> Version | None:
 
 def written_by(db: Connection, event: int) -> list[Version]:
     """List the versions that a tool call or its result wrote, or that a commit event covers."""
-    rows = db.execute(
-        "SELECT * FROM asset_versions WHERE call = ?1 OR result = ?1 OR ref_event = ?1 ORDER BY at, event", (event,)
-    )
+    rows = db.execute("SELECT * FROM asset_versions WHERE ? IN (call, result, ref_event) ORDER BY at, event", (event,))
     return [version(row) for row in rows]
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -33,22 +33,27 @@ def connect(settings: Settings) -> Connection:
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)
-    try:
-        db = open_file(path, settings.durability)
-        migrate(db, path)
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"{path} cannot be used: {error}") from error
+    with ExitStack() as stack:
+        try:
+            db = stack.enter_context(closing(open_file(path, settings.durability)))
+            migrate(db, path)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{path} cannot be used: {error}") from error
+        stack.pop_all()  # the connection is the caller's
     return db
 
 
 def open_file(path: Path, durability: str = "normal") -> Connection:
     """Open a database file under the policy, without looking at its schema."""
     db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
-    db.row_factory = sqlite3.Row
-    db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute(f"PRAGMA synchronous = {DURABILITIES[durability]}")
-    db.execute("PRAGMA foreign_keys = ON")
+    with ExitStack() as stack:
+        stack.callback(db.close)
+        db.row_factory = sqlite3.Row
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA synchronous = {DURABILITIES[durability]}")
+        db.execute("PRAGMA foreign_keys = ON")
+        stack.pop_all()
     return db
 
 

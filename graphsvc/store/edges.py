@@ -12,9 +12,9 @@ def around(db: Connection, viewer: Viewer, kind: NodeType, number: int, limit: i
     """List the visible edges that touch a node, standing ones first, oldest first."""
     condition, values = clause(viewer, "g.begin_event")
     rows = db.execute(
-        "SELECT * FROM (SELECT * FROM lineage_edges WHERE src_type = ?1 AND src = ?2"
-        " UNION SELECT * FROM lineage_edges WHERE dst_type = ?1 AND dst = ?2) g"
+        "SELECT * FROM (SELECT * FROM lineage_edges WHERE src_type = ? AND src = ?"
+        " UNION SELECT * FROM lineage_edges WHERE dst_type = ? AND dst = ?) g"
         f" WHERE {condition} ORDER BY end_event IS NOT NULL, begin_event, type, src, dst LIMIT ?",
-        [kind, number, *values, limit],  # ?1 and ?2 stand twice; the plain marks number on from 3
+        [kind, number, kind, number, *values, limit],
     )
     return [edge(row) for row in rows]

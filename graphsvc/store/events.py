@@ -29,10 +29,10 @@ def append(
     packed = len(body) + len(meta) > INLINE
     row = db.execute(
         "INSERT INTO events (project, session, seq, kind, origin, ts, at, received_at, actor, body, meta, isolated)"
-        " VALUES (?1, ?2, (SELECT COALESCE(MAX(seq), 0) + 1 FROM events WHERE session = ?2),"
-        " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, seq",
+        " VALUES (?, ?, (SELECT COALESCE(MAX(seq), 0) + 1 FROM events WHERE session = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " RETURNING id, seq",
         (
-            project, session, event.kind, event.origin, event.ts, at, received_at, event.actor,
+            project, session, session, event.kind, event.origin, event.ts, at, received_at, event.actor,
             None if packed else body, None if packed else meta, isolated,
         ),
     ).fetchone()  # fmt: skip
@@ -180,9 +180,9 @@ def nearest(db: Connection, viewer: Viewer, number: int) -> int | None:
 def of_session(db: Connection, session: int) -> list[int]:
     """List the ids of a session's events: what it shares with earlier sessions first, then its own in order."""
     rows = db.execute(
-        "SELECT event AS id, 0 AS own, event AS place FROM membership WHERE session = ?1"
-        " UNION ALL SELECT id, 1, seq FROM events WHERE session = ?1 ORDER BY own, place",
-        (session,),
+        "SELECT event AS id, 0 AS own, event AS place FROM membership WHERE session = ?"
+        " UNION ALL SELECT id, 1, seq FROM events WHERE session = ? ORDER BY own, place",
+        (session, session),
     )
     return [row["id"] for row in rows]
 
