@@ -340,7 +340,7 @@ def test_import_that_nobody_can_answer_imports_nothing(run, tmp_path):
     folder.mkdir(parents=True)
     (folder / "s.jsonl").write_bytes((DEMO / "1-english.jsonl").read_bytes())
 
-    assert run("import").code == 130
+    assert run("import").code == 2
     assert run("import", "--json").json["error"]["field"] == "yes"
     assert run("stats", "--json").json["events"] == 0
     assert run("import", "--json", "--yes").json["files"] == 1
