@@ -36,7 +36,10 @@ class Settings:
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     """Read GRAPHSVC_HOME (else XDG_DATA_HOME/graphsvc, else ~/.local/share/graphsvc) and GRAPHSVC_DURABILITY."""
     if home := env.get("GRAPHSVC_HOME"):
-        path = Path(home).expanduser().absolute()
+        try:
+            path = Path(home).expanduser().absolute()
+        except RuntimeError:
+            raise InvalidInput("GRAPHSVC_HOME", f"{home!r} names no user", "a folder") from None
     else:
         path = Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "graphsvc"
     durability = env.get("GRAPHSVC_DURABILITY", "normal")

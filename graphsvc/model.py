@@ -134,7 +134,7 @@ class Session:
     cwd: str | None = None
     parent: str | None = None  # the host's id; that session may arrive later, or never
     relation: str | None = None
-    started_at: str | None = None
+    started_at: str | None = None  # by the host's times
     last_at: str | None = None
     last_event: int = 0
     ended: bool = False
@@ -170,6 +170,7 @@ class ToolCall:
     session: int
     tool_use_id: str
     event: int
+    result: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +185,12 @@ class Record:
     text: str
     scope: str = "project"
     key: str | None = None  # the host's own id of it
-    basis: str | None = None  # for a todo: the node id it came from
+    basis: str | None = None  # for a todo: the origin of what it came from
     evidence: tuple[int, ...] = ()  # event ids
     superseded_by: int | None = None
     at: str
     changed_event: int  # the event that set the present status
-    changed_at: str
+    changed_ts: str | None  # the host's time of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +232,7 @@ class Mention:
     rule: str
     event: int
     at: str
+    live: bool = True  # False: the newest text no longer names it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

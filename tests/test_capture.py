@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from graphsvc.memory import capture
@@ -141,3 +143,79 @@ def test_time_order_survives_events_without_a_time(db, clock):
         "2026-11-30T10:00",
     ]
     assert events.get(db, 2).ts is None
+
+
+def test_what_a_host_recorded_is_kept_even_when_it_does_not_fit(db, clock):
+    goal = _event(origin="g", kind=EventKind.GOAL, body="ship", meta={"action": "complete", "key": "unknown"})
+    refused = capture.capture(db, [goal], now=clock)
+    kept = [capture.capture(db, [goal], now=clock, history=True) for _ in range(3)]
+
+    assert refused.rejected[0].code == "not-found"
+    assert [one.accepted for one in kept] == [1, 0, 0]
+    stored = events.get(db, 1)
+    assert (stored.kind, stored.body) == (EventKind.RAW, "ship")
+    assert "unknown" in stored.meta["refused"]
+
+
+def test_a_fork_may_complete_the_goal_it_was_copied_with(db, clock):
+    record = {"kind": EventKind.GOAL, "origin": "g", "body": "ship", "meta": {"action": "record", "key": "g1"}}
+    batch = [
+        _event(**record),
+        _event(**record, session_id="s2"),
+        _event(session_id="s2", origin="h", kind=EventKind.GOAL, body="", meta={"action": "complete", "key": "g1"}),
+    ]
+    done = capture.capture(db, batch, now=clock)
+
+    assert not done.rejected
+    assert db.execute("SELECT status FROM records").fetchone()["status"] == "completed"
+
+
+HOSTILE = ("\ud800", "\0", "a\ud800\0b", "\udfff.md")
+
+
+@pytest.mark.parametrize("bad", HOSTILE, ids=repr)
+def test_no_text_of_a_host_breaks_capture_or_reading(db, settings, clock, bad):
+    from graphsvc.api import client, tool
+    from graphsvc.memory import rebuild
+    from graphsvc.recall.scope import Asker
+
+    given = json.dumps({"file_path": f"/srv/x/{bad}", "content": bad, "todos": [{"content": bad}], "input": bad})
+    names = [
+        "tool_name",
+        "tool_use_id",
+        "file_path",
+        "parent",
+        "relation",
+        "title",
+        "host",
+        "message_id",
+        "record",
+        "key",
+        "of",
+        "basis",
+        "scope",
+        "status",
+        "pull_request",
+        "original_file",
+        "new_file",
+        "cause",
+    ]
+    kinds = [kind for kind in EventKind if kind not in {EventKind.EDGE, EventKind.FORGET, EventKind.INJECTION}]
+    batch = []
+    for kind in kinds:
+        for name in [*names, bad]:
+            meta = {"tool_name": "Write", "tool_use_id": "t", "cwd": "/srv/x", "action": "record", name: bad}
+            body = given if kind is EventKind.TOOL_CALL else bad
+            batch.append(_event(origin=f"{kind}:{name!a}", kind=kind, body=body, meta=meta))
+        lists = {"evidence": [bad], "replaces": [bad], "ids": [bad], "todos": [{"text": bad}]}
+        batch.append(_event(origin=f"{kind}:lists", kind=kind, body=given, meta=lists))
+    done = capture.capture(db, batch, now=clock, history=True)
+
+    assert done.accepted == len(batch)
+    assert rebuild.check(settings, lambda *_: None) == []
+    execute = client.in_process(settings, Asker())
+    for number in range(1, done.position + 1):
+        for verb in ("ls", "cd", "cat"):
+            line, code = tool.call({"nav": verb, "target": f"event-{number}"}, execute)
+            assert code == 0
+            json.loads(line.encode("utf-8"))

@@ -25,6 +25,10 @@ def _records(db, kind):
         ("继续登录模块：决定改用服务端会话，不再用 JWT。更新文档。", "继续登录模块：决定改用服务端会话，不再用 JWT。"),
         ("数据库就用 SQLite", "数据库就用 SQLite"),
         ("方案敲定：两个表", "方案敲定：两个表"),
+        ("不过我们决定用两个表", "不过我们决定用两个表"),
+        ("没错，决定用 SQLite", "没错，决定用 SQLite"),
+        ("we’ve decided: two tables", "we’ve decided: two tables"),
+        ("let’s go with SQLite", "let’s go with SQLite"),
     ],
 )
 def test_a_decision_in_the_users_words_is_a_candidate_with_evidence(db, talk, message, candidate):
@@ -50,6 +54,18 @@ def test_a_decision_in_the_users_words_is_a_candidate_with_evidence(db, talk, me
         "是否就用 SQLite？",
         "he is decidedly slow",
         "cookie 的决定权在浏览器",
+        "成就用户价值",
+        "就用户登录问题开个会",
+        "看选定的代码",
+        "你来决定",
+        "帮我决定用哪个",
+        "需要做决定",
+        "决定因素是什么时候上线",
+        "这个决定是错的",
+        "I don’t think we decided on that",
+        "I didn't say we decided",
+        "No decision: pending",
+        "吗" + " " * 19_990 + "x",
     ],
 )
 def test_questions_and_negations_are_no_candidates(db, talk, message):
@@ -70,7 +86,16 @@ def test_only_the_user_decides(db, talk):
     [
         ("Implement session_store in src/session_store.py", True),
         ("please fix the login test", True),
-        ("把登录模块实现到 src/login.py", False),
+        ("把登录模块实现到 src/login.py", True),
+        ("给登录加上测试", True),
+        ("Let's implement the store", True),
+        ("Plan B is cheaper", False),
+        ("Build fails with error X", False),
+        ("support ticket 12 arrived", False),
+        ("验证码收不到", False),
+        ("设计文档在哪里", False),
+        ("构建报错", False),
+        ("修复后还是报错", False),
         ("实现登录模块", True),
         ("帮我修复登录测试", True),
         ("How complete is the login module?", False),
@@ -175,6 +200,14 @@ def test_promoting_a_candidate_makes_a_decision_with_its_evidence(db, talk):
         ("str_replace_editor", {"command": "create", "path": "a.md", "file_text": "T"}, {}, "T"),
         (
             "str_replace_based_edit_tool",
+            {"command": "insert", "path": "a.md", "insert_line": 2, "insert_text": "c"},
+            {"original_file": "a\nb"},
+            "a\nb\nc",
+        ),
+        ("apply_patch", {"input": "*** Add File: a.md\n+x\u2028y\n"}, {}, "x\u2028y\n"),
+        ("shell", {"command": ["apply_patch", "*** Add File: a.md\n+x\n"]}, {}, "x\n"),
+        (
+            "str_replace_based_edit_tool",
             {"command": "insert", "path": "a.md", "insert_line": 1, "insert_text": "b"},
             {"original_file": "a\nc\n"},
             "a\nb\nc\n",
@@ -272,6 +305,27 @@ def test_the_same_relative_path_in_two_projects_is_two_assets(db, talk):
             {"a.md": None, "src/b.py": None},
         ),
         ("git log --oneline", "9f8e7d6 B", {"a.md": None, "src/b.py": None}),
+        ("git add a.md && git commit -m 'Add user-auth'", "[main 1a2b3c4] x", {"a.md": "1a2b3c4", "src/b.py": None}),
+        ("git add a.md; git commit --amend -m x", "[main 1a2b3c4] x", {"a.md": "1a2b3c4", "src/b.py": None}),
+        ("git add ./ && git commit -m x", "[main 1a2b3c4] x", {"a.md": "1a2b3c4", "src/b.py": "1a2b3c4"}),
+        ("git add *.md && git commit -m x", "[main 1a2b3c4] x", {"a.md": "1a2b3c4", "src/b.py": None}),
+        (
+            "git -c a=b -c c=d add -A && git -C . commit -m x",
+            "[m 1a2b3c4] x",
+            {"a.md": "1a2b3c4", "src/b.py": "1a2b3c4"},
+        ),
+        ("git commit -m p -- a.md", "[main 1a2b3c4] p", {"a.md": "1a2b3c4", "src/b.py": None}),
+        (
+            "git add a.md src/b.py && git reset src/b.py && git commit -m x",
+            "[m 1a2b3c4] x",
+            {"a.md": "1a2b3c4", "src/b.py": None},
+        ),
+        (
+            "python -m pytest && git add -A && git commit -qm 'B' && git log -1 --oneline",
+            "3 passed\n9f8e7d6 B",
+            {"a.md": "9f8e7d6", "src/b.py": "9f8e7d6"},
+        ),
+        ("git commit -m 'open quote", "[main 1a2b3c4] x", {"a.md": None, "src/b.py": None}),
         ("echo git commit", "nothing to commit", {"a.md": None, "src/b.py": None}),
     ],
 )
@@ -342,3 +396,143 @@ def test_a_result_without_an_id_answers_only_the_call_right_before_it(db, talk):
 
     rows = db.execute("SELECT a.path FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id ORDER BY 1")
     assert [row["path"] for row in rows] == ["a.md", "b.md"]
+
+
+def test_add_all_commits_what_other_sessions_wrote_too(db, talk):
+    talk.wrote("a.md")
+    talk.session("s2").ran("git add -A && git commit -m x", "[main 1a2b3c4] x")
+
+    assert db.execute("SELECT ref FROM asset_versions").fetchone()["ref"] == "1a2b3c4"
+
+
+def test_todos_survive_what_cannot_be_read(db, talk):
+    def write(*todos):
+        talk.tool("TodoWrite", {"todos": list(todos)})
+
+    write({"content": "a", "status": "pending"}, {"content": "a", "status": "pending"}, {"content": "b"})
+    assert _records(db, "todo") == [("pending", "a"), ("pending", "b")]
+    write({"content": "a", "status": "blocked"}, "nonsense")
+    assert _records(db, "todo") == [("pending", "a"), ("pending", "b")]
+    write({"content": "a", "status": "completed"}, {"content": "b"})
+    write({"content": "a", "status": "pending"}, {"content": "b"})
+    assert _records(db, "todo") == [("done", "a"), ("pending", "b"), ("pending", "a")]
+    write({"content": "\ud800", "status": "pending"})
+    write({"content": "\ud800", "status": "pending"})
+    assert len(_records(db, "todo")) == 4
+
+
+@pytest.mark.parametrize("how", ["todo", "decision", "commit"])
+def test_rules_of_an_isolated_session_change_nothing_that_others_see(db, talk, how):
+    talk.tool("TodoWrite", {"todos": [{"content": "a", "status": "pending"}]})
+    talk.decided("use JWT")
+    talk.wrote("a.md")
+    tables = ("records", "asset_versions")
+    before = [tuple(row) for table in tables for row in db.execute(f"SELECT * FROM {table}")]
+    number = db.execute("SELECT id FROM records WHERE type = 'decision'").fetchone()["id"]
+    talk.isolated()
+    if how == "todo":
+        talk.tool("TodoWrite", {"todos": [{"content": "a", "status": "completed"}]})
+    elif how == "decision":
+        talk.tool("record_decision", {"text": "mine", "supersedes_id": number})
+    else:
+        talk.ran("git add -A && git commit -m x", "[main 1a2b3c4] x")
+
+    shared = [
+        tuple(row)
+        for table, key in zip(tables, ("id", "event"), strict=True)
+        for row in db.execute(f"SELECT * FROM {table} WHERE {key} NOT IN (SELECT event FROM hidden)")
+    ]
+    assert shared == before
+
+
+def test_nobody_supersedes_what_another_session_hides(db, talk):
+    talk.isolated()
+    hidden = talk.decided("my own")
+    number = db.execute("SELECT id FROM records").fetchone()["id"]
+    talk.session("s2").tool("record_decision", {"text": "ours", "supersedes_id": number})
+    talk.superseded(hidden, "ours")
+
+    assert db.execute("SELECT status FROM records WHERE id = ?", (number,)).fetchone()["status"] == "active"
+    assert talk.captured[-1].rejected[0].code == "not-found"
+
+
+def test_what_was_said_while_isolated_stays_so_when_it_arrives_late(db, talk):
+    talk.at("2026-11-30T10:00:00+00:00").isolated()
+    talk.at("2026-11-30T11:00:00+00:00").isolated(False)
+    talk.at("2026-11-30T10:30:00+00:00").assistant("Your salary is 5")
+    talk.at("2026-11-30T12:00:00+00:00").assistant("for all")
+
+    hidden = {events.get(db, row["event"]).body for row in db.execute("SELECT event FROM hidden")}
+    assert "Your salary is 5" in hidden
+    assert "for all" not in hidden
+
+
+def test_a_shared_version_is_not_built_on_a_hidden_one(db, talk):
+    talk.wrote("a.md", "# Open\nx\n")
+    talk.isolated()
+    talk.wrote("a.md", "# SECRET\nx\n")
+    talk.isolated(False)
+    talk.edited("a.md", "x", "y")
+
+    from graphsvc.store import assets
+    from graphsvc.store.visibility import Viewer
+
+    number = db.execute("SELECT id FROM knowledge_assets").fetchone()["id"]
+    assert [version.content for version in assets.versions(db, Viewer(), number)] == ["# Open\nx\n", "# Open\ny\n"]
+
+
+@pytest.mark.parametrize("how", ["key", "id", "of"])
+def test_a_promoted_candidate_becomes_one_decision_however_it_is_named(db, talk, how):
+    talk.event("candidate", "use JWT", action="record", key="k1")
+    number = db.execute("SELECT id FROM records").fetchone()["id"]
+    name = {"key": "k1", "id": f"candidate-{number}", "of": f"candidate-{number}"}[how]
+    talk.event("candidate", "", action="promote", **{how: name})
+    talk.event("candidate", "", action="promote", **{how: name})
+
+    assert _records(db, "candidate") == [("promoted", "use JWT")]
+    assert _records(db, "decision") == [("active", "use JWT")]
+
+
+def test_a_promotion_older_than_the_rejection_makes_no_decision(db, talk):
+    origin = talk.event("candidate", "use JWT", action="record")
+    talk.at("2026-11-30T12:00:00+00:00").event("candidate", "", action="reject", of=origin)
+    talk.at("2026-11-30T11:00:00+00:00").event("candidate", "", action="promote", of=origin)
+
+    assert _records(db, "candidate") == [("rejected", "use JWT")]
+    assert _records(db, "decision") == []
+
+
+def test_the_record_that_is_checked_is_the_one_that_moves(db, talk):
+    talk.event("goal", "one", action="record", key="k1")
+    talk.event("goal", "two", action="record", key="k2")
+    number = db.execute("SELECT MIN(id) AS id FROM records").fetchone()["id"]
+    talk.event("goal", "", action="complete", id=f"goal-{number}", key="k2")
+
+    assert _records(db, "goal") == [("completed", "one"), ("active", "two")]
+
+
+def test_evidence_and_basis_may_be_named_by_id(db, talk):
+    talk.user("we need it")
+    talk.wrote("a.md")
+    goal = talk.event("goal", "ship it", action="record")
+    asset = db.execute("SELECT id FROM knowledge_assets").fetchone()["id"]
+    number = db.execute("SELECT id FROM records").fetchone()["id"]
+    talk.decided("do it", evidence=["event-1", f"asset-{asset}", goal])
+    talk.event("todo", "now", action="record", basis=f"goal-{number}")
+    talk.event("todo", "later", action="record", basis=f"asset-{asset}")
+
+    edges = [
+        tuple(row) for row in db.execute("SELECT type, dst_type, dst FROM lineage_edges WHERE src_type = 'decision'")
+    ]
+    assert sorted(edges) == sorted(
+        [("evidence", "event", 1), ("evidence", "asset", asset), ("evidence", "event", number)]
+    )
+    steps = db.execute("SELECT src_type, src FROM lineage_edges WHERE type = 'next_step' ORDER BY src_type")
+    assert [tuple(row) for row in steps] == [("asset", asset), ("goal", number)]
+
+
+@pytest.mark.parametrize("origin", ["rule:u9:0", "member:s1:u9"])
+def test_origins_that_rules_use_are_refused_from_outside(talk, origin):
+    talk.event("user_message", "hi", origin=origin)
+
+    assert talk.captured[-1].rejected[0].code == "invalid-input"

@@ -198,3 +198,80 @@ def test_edges_of_isolated_texts_are_not_those_of_shared_ones(db, talk):
     assert not links()
     talk.session("s3").wrote("a.md", "see b.md too")
     assert links()
+
+
+def test_a_late_older_version_does_not_bring_its_links_back(db, talk):
+    talk.wrote("b.md", "# B\n")
+    talk.at("2026-11-30T11:00:00+00:00").wrote("a.md", "no link")
+    talk.at("2026-11-30T10:00:00+00:00").wrote("a.md", "see b.md")
+
+    assert _edges(db, "references", "asset", "asset") == []
+
+
+def test_a_target_registered_after_the_text_stopped_naming_it_is_not_linked(db, talk):
+    talk.wrote("a.md", "see b.md")
+    talk.wrote("a.md", "nothing")
+    talk.wrote("b.md", "# B\n")
+
+    assert _edges(db, "references", "asset", "asset") == []
+
+
+def test_a_link_beyond_the_paths_that_are_followed_does_not_end(db, talk):
+    talk.wrote("b.md", "# B\n")
+    talk.wrote("a.md", "see b.md")
+    talk.wrote("a.md", "\n".join(f"see many/{number}.md" for number in range(300)) + "\nsee b.md")
+
+    assert [edge[3] for edge in _edges(db, "references", "asset", "asset")] == [True]
+
+
+def test_several_paths_glued_by_chinese_words_are_all_named(db, talk):
+    talk.wrote("docs/b.md")
+    talk.wrote("docs/c.md")
+    talk.wrote("a.md", "更新docs/b.md和docs/c.md，完毕")
+    talk.wrote("d.md", "[b](docs/b%2Emd)")
+
+    b, c = _asset(db, "docs/b.md"), _asset(db, "docs/c.md")
+    assert {edge[:2] for edge in _edges(db, "references", "asset", "asset")} == {
+        (_asset(db, "a.md"), b), (_asset(db, "a.md"), c), (_asset(db, "d.md"), b),
+    }  # fmt: skip
+
+
+def test_a_todo_stands_on_the_asset_not_on_one_of_its_versions(db, talk):
+    talk.wrote("a.md", "1")
+    talk.wrote("a.md", "2")
+    version = db.execute("SELECT MAX(event) AS event FROM asset_versions").fetchone()["event"]
+    talk.event("todo", "x", action="record", basis=f"event-{version}")
+
+    assert [edge[0] for edge in _edges(db, "next_step", "asset", "todo")] == [_asset(db, "a.md")]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_the_copy_that_went_on_is_the_later_session_whatever_came_in_first(db, talk, order):
+    def tell(name):
+        talk.session(name).at("2026-11-30T09:00:00+00:00")
+        for number in range(3):
+            talk.event("user_message", f"shared {number}", origin=f"u{number}")
+        if name == "b":
+            talk.wrote("x.md")
+
+    for name in order:
+        tell(name)
+
+    standing = [edge[:3] for edge in _edges(db, "precedes", "session", "session") if edge[3]]
+    assert standing == [(_session(db, "a"), _session(db, "b"), "shared records")]
+
+
+def test_a_copied_call_is_answered_in_the_copy_and_listed_by_both(db, talk):
+    call = {"tool_name": "Write", "tool_use_id": "t"}
+    for name in ("s1", "s2"):
+        talk.session(name).event("tool_call", '{"file_path": "a.md", "content": "x"}', origin="c", **call)
+    talk.event("tool_result", "ok", **call)
+    talk.wrote("b.md")
+    for name in ("s2", "s3"):
+        talk.session(name).event("user_message", "Implement it", origin="u")
+
+    from graphsvc.store import assets, records
+    from graphsvc.store.visibility import Viewer
+
+    assert [asset.path for asset in assets.produced(db, Viewer(), _session(db, "s2"))] == ["a.md", "b.md"]
+    assert [record.text for record in records.of_session(db, Viewer(), _session(db, "s3"))] == ["Implement it"]

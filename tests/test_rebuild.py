@@ -101,3 +101,13 @@ def test_the_protocols_table_names_can_be_read(db, story):
         "thread_meta",
     ):
         db.execute(f"SELECT * FROM {name}").fetchall()
+
+
+def test_what_names_something_that_comes_later_is_replayed_as_it_was_taken(db, settings, talk):
+    talk.event("todo", "now", action="record", basis="later")
+    talk.decided("do it", evidence=["later"])
+    talk.compacted("so far", replaces=["later"])
+    talk.event("goal", "ship", origin="later", action="record")
+    talk.compacted("and so on")
+
+    assert rebuild.check(settings, _quiet) == []

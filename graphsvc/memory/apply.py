@@ -8,6 +8,7 @@ a newer state.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -20,6 +21,7 @@ from graphsvc.model import (
     Asset,
     Edge,
     EdgeType,
+    Event,
     EventKind,
     Hidden,
     Membership,
@@ -49,7 +51,7 @@ def apply(event: Stored, view: View) -> Rows:
         yield from rule(event, view)
 
 
-def action_of(event: Stored) -> str:
+def action_of(event: Stored | Event) -> str:
     """Return what a state event does; without a word it records."""
     action = event.meta.get("action")
     return action if isinstance(action, str) else "record"
@@ -64,12 +66,30 @@ def subject(event: Stored, view: View) -> Record | None:
     return view.record_by_key(event.session, NodeType(event.kind), key) if isinstance(key, str) else None
 
 
+def may_change(event: Stored, record: Record, view: View) -> bool:
+    """Say whether an event may move a record: of its project, and as visible as the event is.
+
+    What an isolated session does changes nothing that others see, and nobody moves what another session hides.
+    """
+    if record.project != event.project:
+        return False
+    hidden = view.hidden(record.id)
+    return record.session == event.session if hidden else not event.isolated
+
+
+def late(event: Stored | Event, record: Record) -> bool:
+    """Say whether the record's present status is newer: by the hosts' times if both gave one, else by position."""
+    return event.ts is not None and record.changed_ts is not None and event.ts < record.changed_ts
+
+
 def _session(event: Stored, view: View) -> Rows:
     """Every event moves its session forward; the first one may join it to sessions that named it as their parent."""
     known = view.session(event.session)
-    session = known or Session(session=event.session, started_at=event.at)
+    session = known or Session(session=event.session)
     meta = event.meta
     switch = meta.get("action") if event.kind is EventKind.ISOLATION else None
+    ended = event.kind is EventKind.SESSION_END
+    talks_on = event.kind in TALK_KINDS and not (event.ts and session.last_at and event.ts < session.last_at)
     session = replace(
         session,
         host=session.host or _text(meta.get("host")),
@@ -77,27 +97,47 @@ def _session(event: Stored, view: View) -> Rows:
         cwd=session.cwd or _text(meta.get("cwd")),
         parent=session.parent or _text(meta.get("parent")),
         relation=session.relation or _text(meta.get("relation")),
-        started_at=min(session.started_at or event.at, event.at),
-        last_at=max(session.last_at or event.at, event.at),
+        started_at=min(filter(None, (session.started_at, event.ts)), default=None),
+        last_at=max(filter(None, (session.last_at, event.ts)), default=None),
         last_event=event.id,
-        ended=event.kind is EventKind.SESSION_END or (session.ended and event.kind not in TALK_KINDS),
+        ended=ended or (session.ended and not talks_on),
         isolated=session.isolated if switch is None else switch == "on",
     )
     yield session
-    joined = known is not None and known.parent is not None
-    if session.parent and not joined:
+    if session.parent and (known is None or known.parent is None):
         parent = view.session_number(session.parent)
         if parent is not None and parent != event.session:
-            yield _precedes(event, parent, event.session, session.relation or "resume", "stated")
+            yield from _descent(event, view, parent, event.session, session.relation)
     if known is None:
         for child in view.children(event.session_id):
             if child.session != event.session:
-                yield _precedes(event, event.session, child.session, child.relation or "resume", "stated")
+                yield from _descent(event, view, event.session, child.session, child.relation)
+    yield from _turned(event, view, session)
+
+
+def _descent(event: Stored, view: View, before: int, after: int, relation: str | None) -> Rows:
+    """What the host states about two sessions ends what shared records suggested."""
+    for edge in view.inferred(before):
+        if after in {edge.src, edge.dst}:
+            yield replace(edge, end_event=event.id, end_at=event.at)
+    yield _precedes(event, before, after, relation or "resume", "stated")
+
+
+def _turned(event: Stored, view: View, session: Session) -> Rows:
+    """Of two sessions that share records the one that went on longer is the copy; more of it may turn the edge."""
+    for edge in view.inferred(event.session):
+        other = view.session(edge.dst if edge.src == event.session else edge.src)
+        if other is None or session.last_at is None or other.last_at is None or session.last_at == other.last_at:
+            continue
+        first, second = sorted((session, other), key=lambda one: one.last_at or "")
+        if edge.src != first.session:
+            yield replace(edge, end_event=event.id, end_at=event.at)
+            yield _precedes(event, first.session, second.session, edge.rule, "inferred")
 
 
 def _prompt(event: Stored) -> str | None:
-    """A session without a title goes by its user's first words."""
-    if event.kind is not EventKind.USER_MESSAGE or event.actor is not None:
+    """A session without a title goes by its user's first words; a command is none."""
+    if event.kind is not EventKind.USER_MESSAGE or event.actor is not None or event.body.lstrip().startswith("/"):
         return None
     return next((line.strip()[:MAX_TITLE] for line in event.body.splitlines() if line.strip()), None)
 
@@ -123,22 +163,18 @@ def _member(event: Stored, view: View) -> Rows:
     if source is None:
         return
     yield Membership(session=event.session, event=source.id)
-    ours, theirs = view.session(event.session), view.session(source.session)
-    if ours is None or theirs is None:
-        return
-    first, second = sorted((theirs, ours), key=lambda one: (one.started_at or "", one.session != source.session))
-    key = (EdgeType.PRECEDES, NodeType.SESSION, first.session, NodeType.SESSION, second.session)
-    back = (EdgeType.PRECEDES, NodeType.SESSION, second.session, NodeType.SESSION, first.session)
-    if view.edge(*key) is None and view.edge(*back) is None:
-        yield _precedes(event, first.session, second.session, "shared records", "inferred")
+    for number in view.rule_events(event, source.origin):
+        yield Membership(session=event.session, event=number)
+    known = (view.edge(EdgeType.PRECEDES, NodeType.SESSION, one, NodeType.SESSION, other) for one, other in (
+        (source.session, event.session), (event.session, source.session)
+    ))  # fmt: skip
+    if not any(known):
+        yield _precedes(event, source.session, event.session, "shared records", "inferred")
 
 
 def _publish(event: Stored, view: View) -> Rows:
     """Publishing shows the named events of the session to all."""
-    of = event.meta.get("of")
-    for number in view.ids_of_origins(
-        event, [name for name in of if isinstance(name, str)] if isinstance(of, list) else []
-    ):
+    for number in view.ids_of_origins(event, _texts(event.meta.get("of"))):
         source = view.event(number)
         if source is not None and source.session == event.session:
             yield Published(event=number)
@@ -150,13 +186,19 @@ def _call(event: Stored, _: View) -> Rows:
         yield ToolCall(session=event.session, tool_use_id=tool_use_id, event=event.id)
 
 
+def _result(event: Stored, view: View) -> Rows:
+    """A call knows its result."""
+    tool_use_id = event.meta.get("tool_use_id")
+    call = view.tool_call(event.session, tool_use_id) if isinstance(tool_use_id, str) else None
+    if call is not None and call.session == event.session:
+        yield replace(call, result=event.id)
+
+
 def _read(event: Stored, view: View) -> Rows:
     """A tool call that read a file references it, as soon as the file is an asset. A read that failed read nothing."""
     call = None if event.meta.get("is_error") is True else view.call_of(event)
-    if call is None or tools.name_of(call) not in tools.READS:
-        return
-    path = tools.path_of(call, tools.input_of(call))
-    if path is None:
+    path = tools.read(call) if call else None
+    if call is None or path is None:
         return
     project, cwd = view.project_key(event.project), _text(call.meta.get("cwd")) or _text(event.meta.get("cwd"))
     yield from _mention(event, view, paths.key(project, cwd, path), NodeType.EVENT, call.id, "reads")
@@ -164,9 +206,7 @@ def _read(event: Stored, view: View) -> Rows:
 
 def _checkpoint(event: Stored, view: View) -> Rows:
     """A checkpoint stands on the events it replaced, and in the chain of its session's checkpoints."""
-    replaces = event.meta.get("replaces")
-    origins = [origin for origin in replaces if isinstance(origin, str)] if isinstance(replaces, list) else []
-    for number in view.ids_of_origins(event, origins):
+    for number in view.ids_of_origins(event, _texts(event.meta.get("replaces"))):
         yield _edge(event, EdgeType.EVIDENCE, NodeType.EVENT, event.id, NodeType.EVENT, number, "replaces")
     yield from _chain(event, view, view.checkpoint_before(event), event.id, view.checkpoint_after(event), "checkpoint")
 
@@ -193,7 +233,7 @@ def _asset(event: Stored, view: View) -> Rows:
 
 def _covers(event: Stored, view: View) -> Rows:
     ref, named = _text(event.meta.get("ref")), event.meta.get("paths")
-    for version, path in view.uncommitted(event.session, event.at):
+    for version, path in view.uncommitted(event, everyone=isinstance(named, list)):
         if not isinstance(named, list) or path in named:
             yield replace(version, ref=ref, ref_event=event.id)
 
@@ -208,8 +248,8 @@ def _version(event: Stored, view: View) -> Rows:
     if asset is None:
         asset = Asset(id=event.id, project=event.project, path=path, kind=tools.asset_kind(path, tool))
         yield asset
-    before = view.version_before(asset.id, event.at, event.id, event.session)
-    after = view.version_after(asset.id, event.at, event.id, event.session)
+    before, after = view.version_before(asset.id, event), view.version_after(asset.id, event)
+    shared = view.shared_version(asset.id)
     content = None
     if call is not None and result is not None:
         content = tools.content(_text(event.meta.get("path")) or path, call, result, before.content if before else None)
@@ -231,24 +271,28 @@ def _version(event: Stored, view: View) -> Rows:
     if call is not None:
         yield _edge(event, EdgeType.REFERENCES, NodeType.ASSET, asset.id, NodeType.EVENT, call.id, "written by")
         yield from _chain(event, view, before.call if before else None, call.id, after.call if after else None, "write")
-    if content is not None:
-        yield from _links(event, view, asset, content, newest=after is None)
-    if not registered:
+    if content is not None and after is None:
+        yield from _links(event, view, asset, content)
+    if not registered or (not shared and not event.isolated):
         for mention in view.mentions(event.project, path):
             yield from _link(event, view, mention, asset)
 
 
-def _links(event: Stored, view: View, asset: Asset, content: str, *, newest: bool) -> Rows:
-    """The paths a text names become links; those that the newest text no longer names end."""
+def _links(event: Stored, view: View, asset: Asset, content: str) -> Rows:
+    """The paths the newest text names become links; those it no longer names end."""
     named = paths.named(content, asset.path, view.project_key(event.project))
     for path in named:
         yield from _mention(event, view, path, NodeType.ASSET, asset.id, "names")
-    if not newest or event.isolated:
+    if event.isolated:
         return
-    for old in view.live_links(asset.id):
-        target = view.asset_by_id(old.dst)
-        if target is not None and target.path not in named:
-            yield replace(old, end_event=event.id, end_at=event.at)
+    for mention in view.stale_mentions(asset.id, named):
+        if posixpath.basename(mention.path) in content:
+            continue  # named further down than paths are followed
+        yield replace(mention, live=False)
+        target = view.asset(event.project, mention.path)
+        edge = target and view.edge(EdgeType.REFERENCES, NodeType.ASSET, asset.id, NodeType.ASSET, target.id)
+        if edge and edge.end_event is None:
+            yield replace(edge, end_event=event.id, end_at=event.at)
 
 
 def _mention(event: Stored, view: View, path: str, src_type: NodeType, src: int, rule: str) -> Rows:
@@ -256,7 +300,7 @@ def _mention(event: Stored, view: View, path: str, src_type: NodeType, src: int,
         project=event.project, path=path, src_type=src_type, src=src, rule=rule, event=event.id, at=event.at
     )
     old = view.mention(mention)
-    if old is None or (view.hidden(old.event) and not event.isolated):
+    if old is None or (not event.isolated and (not old.live or view.hidden(old.event))):
         yield mention
     asset = view.asset(event.project, path)
     if asset is not None:
@@ -265,18 +309,21 @@ def _mention(event: Stored, view: View, path: str, src_type: NodeType, src: int,
 
 def _link(event: Stored, view: View, mention: Mention, asset: Asset) -> Rows:
     """Turn a mention into the edge of its rule: for a decision what it names is evidence, all else refers to it."""
-    if mention.src_type is NodeType.ASSET and mention.src == asset.id:
+    if not mention.live or (mention.src_type is NodeType.ASSET and mention.src == asset.id):
         return
     kind = EdgeType.EVIDENCE if mention.src_type is NodeType.DECISION else EdgeType.REFERENCES
     edge = _edge(event, kind, mention.src_type, mention.src, NodeType.ASSET, asset.id, mention.rule)
-    # The edge is as visible as the text that names the path, and as old.
-    yield from _once(view, replace(edge, begin_event=mention.event, begin_at=mention.at))
+    # The edge is as old as the text that names the path, and as visible as the less visible of its two ends: a file
+    # that only an isolated session wrote is known by the event that registered it.
+    seen = view.hidden(mention.event) or view.shared_version(asset.id)
+    yield from _once(view, replace(edge, begin_event=mention.event if seen else asset.id, begin_at=mention.at))
 
 
 def _once(view: View, edge: Edge) -> Rows:
     """Keep the edge that stands, unless it has ended, or only its own session may see it and this one is shared."""
     old = view.edge(edge.type, edge.src_type, edge.src, edge.dst_type, edge.dst)
-    if old is None or old.end_event is not None or (view.hidden(old.begin_event) and not view.hidden(edge.begin_event)):
+    stands = old is not None and old.end_event is None and not view.hidden(old.begin_event)
+    if old is None or not (stands or view.hidden(edge.begin_event)):
         yield edge
 
 
@@ -291,9 +338,7 @@ def _record(event: Stored, view: View) -> Rows:
 
 def _create(event: Stored, view: View, action: str) -> Rows:
     kind = NodeType(event.kind)
-    given = event.meta.get("evidence")
-    origins = [origin for origin in given if isinstance(origin, str)] if isinstance(given, list) else []
-    evidence = view.ids_of_origins(event, origins) or [event.id]
+    evidence = view.ids_of_origins(event, _texts(event.meta.get("evidence"))) or [event.id]
     status = event.meta.get("status")
     initial = "proposed" if action == "propose" else states.INITIAL[kind][0]
     stated = kind is NodeType.TODO and isinstance(status, str) and status in {"pending", "done", "dropped"}
@@ -310,11 +355,13 @@ def _create(event: Stored, view: View, action: str) -> Rows:
         evidence=tuple(evidence),
         at=event.at,
         changed_event=event.id,
-        changed_at=event.at,
+        changed_ts=event.ts,
     )
     if kind is NodeType.DECISION:
         for number in evidence:
-            yield _edge(event, EdgeType.EVIDENCE, NodeType.DECISION, event.id, NodeType.EVENT, number, "stated by")
+            asset = _registered(view.event(number), view)
+            end = (NodeType.ASSET, asset.id) if asset else (NodeType.EVENT, number)
+            yield _edge(event, EdgeType.EVIDENCE, NodeType.DECISION, event.id, *end, "stated by")
         for path in paths.named(event.body, "", view.project_key(event.project)):
             yield from _mention(event, view, path, NodeType.DECISION, event.id, "names")
     basis = _basis(event, view) if kind is NodeType.TODO else None
@@ -324,28 +371,34 @@ def _create(event: Stored, view: View, action: str) -> Rows:
 
 def _basis(event: Stored, view: View) -> tuple[NodeType, int] | None:
     """Return the goal, decision or asset a todo came from: `basis` is the origin of the event that created it."""
-    origin = event.meta.get("basis")
-    source = view.by_origin(event, origin) if isinstance(origin, str) else None
-    if source is None:
+    source = _source(event, view, "basis")
+    asset = _registered(source, view)
+    if asset is not None:
+        return NodeType.ASSET, asset.id
+    record = view.record(source.id) if source else None
+    return (record.type, record.id) if record and record.type in {NodeType.GOAL, NodeType.DECISION} else None
+
+
+def _registered(event: Stored | None, view: View) -> Asset | None:
+    """Return the asset that an asset event wrote."""
+    if event is None or event.kind is not EventKind.ASSET or action_of(event) not in {"register", "write"}:
         return None
-    if source.kind is EventKind.ASSET:
-        return NodeType.ASSET, source.id
-    return (NodeType(source.kind), source.id) if source.kind in {EventKind.GOAL, EventKind.DECISION} else None
+    return view.asset(event.project, event.body)
 
 
 def _move(event: Stored, view: View, action: str) -> Rows:
     record = subject(event, view)
-    if record is None or event.at < record.changed_at:
+    if record is None or late(event, record) or not may_change(event, record, view):
         return
     if action not in states.MACHINES[record.type].get(record.status, {}):
-        return  # capture refused it, or it lost a race of two late arrivals: the ledger keeps it, the state stands
+        return  # the loser of two late arrivals: the ledger keeps it, the state stands
     superseded = action == "supersede"
     yield replace(
         record,
         status=states.move(record.type, record.status, action),
         superseded_by=event.id if superseded else record.superseded_by,
         changed_event=event.id,
-        changed_at=event.at,
+        changed_ts=event.ts or record.changed_ts,
     )
     if superseded:
         yield _edge(
@@ -371,6 +424,10 @@ def _source(event: Stored, view: View, name: str) -> Stored | None:
     return view.by_origin(event, origin) if isinstance(origin, str) else None
 
 
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -378,7 +435,7 @@ def _text(value: object) -> str | None:
 Rule = Callable[[Stored, View], Rows]
 _RULES: Final[dict[EventKind, tuple[Rule, ...]]] = {
     EventKind.TOOL_CALL: (_call,),
-    EventKind.TOOL_RESULT: (_read,),
+    EventKind.TOOL_RESULT: (_result, _read),
     EventKind.COMPACT_CHECKPOINT: (_checkpoint,),
     EventKind.ASSET: (_asset,),
     EventKind.EDGE: (_member,),

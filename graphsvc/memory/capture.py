@@ -7,6 +7,8 @@ The order of one event: what must never be stored is taken out, an isolation phr
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,7 @@ from typing import Final
 from graphsvc import clock, states
 from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, NotFoundError
 from graphsvc.memory import paths
-from graphsvc.memory.apply import apply
+from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
 from graphsvc.memory.redact import redact, redact_value, strip_private
 from graphsvc.model import RECORD_KINDS, Event, EventKind, NodeType, Record, Stored
@@ -23,8 +25,10 @@ from graphsvc.store import events, rows
 from graphsvc.store.database import Connection, transaction
 from graphsvc.store.view import View
 
+_ID: Final = re.compile(r"(?:event|asset|goal|decision|feedback|candidate|todo)-([0-9]{1,17})")
 MAX_NAME: Final = 1024
 MAX_PATH: Final = 4096
+OURS: Final = ("rule:", "member:")  # origins of events that graphsvc makes
 _USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 
 
@@ -58,8 +62,14 @@ class Refused(GraphsvcError):
         self.code = code
 
 
-def capture(db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.system) -> Captured:
-    """Store a batch of events in one transaction; an event that cannot be stored is reported and changes nothing."""
+def capture(
+    db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.system, history: bool = False
+) -> Captured:
+    """Store a batch of events in one transaction; an event that cannot be stored is reported and changes nothing.
+
+    `history`: the batch is what a host recorded. A state change that does not fit what is known is then kept as a raw
+    event that says why, because it happened and nothing may be lost.
+    """
     received_at = clock.utc_text(now())
     kinds: Counter[str] = Counter()
     rejected: list[Rejected] = []
@@ -67,7 +77,7 @@ def capture(db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.
     with transaction(db):
         for index, event in enumerate(batch):
             try:
-                added = _one(db, event, received_at)
+                added = _one(db, event, received_at, history=history)
             except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
                 rejected.append(Rejected(index, _code(error), str(error)))
                 continue
@@ -77,7 +87,7 @@ def capture(db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.
     return Captured(len(batch) - duplicates - len(rejected), duplicates, tuple(rejected), dict(kinds), position)
 
 
-def _one(db: Connection, event: Event, received_at: str) -> list[Stored]:
+def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> list[Stored]:
     """Store one event and what follows from it; return what was added, nothing for a duplicate."""
     clean = _clean(event)
     project, session = _place(db, clean)
@@ -90,7 +100,13 @@ def _one(db: Connection, event: Event, received_at: str) -> list[Stored]:
                 old = events.by_origin(db, project, clean.origin)
             if old is not None:
                 return _copy(db, view, clean, old, session, received_at)
-    clean = _checked(view, clean, project, session)
+    try:
+        clean = _checked(view, clean, project, session)
+    except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
+        if not history:
+            raise
+        meta = {**clean.meta, "record": clean.kind, "refused": str(error)}
+        clean = replace(clean, kind=EventKind.RAW, meta=meta)
     if project is None:
         project = events.intern_project(db, clean.project or _default_project(clean))
     if session is None:
@@ -110,12 +126,13 @@ def _write(db: Connection, view: View, event: Event, project: int, session: int,
     queue = deque([event])
     while queue:
         one = queue.popleft()
-        if events.by_origin(db, project, one.origin) is not None:
-            continue  # a rule whose event is there already
         known = view.session(session)
         isolated = known is not None and known.isolated
         if one.kind is EventKind.ISOLATION:
             isolated = one.meta.get("action") == "on"
+        elif one.ts is not None:
+            # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
+            isolated = isolated or view.isolated_at(session, one.ts)
         at = one.ts or events.last_at(db, session) or received_at
         stored = events.append(
             db, one, project=project, session=session, at=at, received_at=received_at, isolated=isolated
@@ -136,7 +153,7 @@ def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | 
     member = Event(
         session_id=event.session_id,
         kind=EventKind.EDGE,
-        origin=f"member:{event.session_id}:{old.origin}"[: MAX_NAME * 3],
+        origin=f"member:{event.session_id}:{old.origin}",
         body="",
         ts=event.ts,
         actor=event.actor,
@@ -147,6 +164,8 @@ def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | 
 
 def _clean(event: Event) -> Event:
     """Check the names, take out what must not be stored, and put the cwd where it stays."""
+    if event.origin.startswith(OURS):
+        raise InvalidInput("origin", f"{event.origin[:80]!r} begins as graphsvc's own do", f"no {' or '.join(OURS)}")
     for field, limit in (
         ("session_id", MAX_NAME),
         ("origin", MAX_NAME),
@@ -167,6 +186,10 @@ def _clean_meta(meta: dict[str, object]) -> dict[str, object]:
         text = "\n".join(value for value in meta.values() if isinstance(value, str))
         if redact(text) == text:
             return meta
+    try:
+        json.dumps(meta, allow_nan=False)
+    except ValueError:
+        raise InvalidInput("meta", "holds an infinite number or none", "JSON values") from None
     redacted = redact_value(meta)
     return redacted if isinstance(redacted, dict) else {}
 
@@ -204,7 +227,8 @@ def _default_project(event: Event) -> str:
 
 
 def _same(old: Stored, event: Event) -> bool:
-    return old.kind is event.kind and old.body == event.body
+    refused = old.kind is EventKind.RAW and "refused" in old.meta and old.meta.get("record") == event.kind
+    return (old.kind is event.kind or refused) and old.body == event.body
 
 
 def _conflicting(event: Event) -> Event:
@@ -212,11 +236,6 @@ def _conflicting(event: Event) -> Event:
     digest = hashlib.sha256(f"{event.kind}\n".encode() + events.encode(event.body)).hexdigest()[:8]
     meta = {**event.meta, "conflicts_with": event.origin}
     return replace(event, origin=f"{event.origin}#{digest}", meta=meta)
-
-
-def _action(event: Event) -> str:
-    action = event.meta.get("action")
-    return action if isinstance(action, str) else "record"
 
 
 def _checked(view: View, event: Event, project: int | None, session: int | None) -> Event:
@@ -227,7 +246,7 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
         return _published(view, event)
     if event.kind not in RECORD_KINDS:
         return event
-    action = _action(event)
+    action = action_of(event)
     machine = states.MACHINES[NodeType(event.kind)]
     moves = {name for allowed in machine.values() for name in allowed}
     known = {*moves, "record"} | ({"propose"} if event.kind is EventKind.DECISION else set())
@@ -235,19 +254,37 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
         known.add("snapshot")
     if action not in known:
         raise InvalidInput("meta.action", f"{action[:80]!r} is unknown for a {event.kind}", ", ".join(sorted(known)))
+    event = _named(view, event, project)
     if action not in moves:
         return event
     record = _subject(view, event, project, session)
-    at = event.ts or (events.last_at(view.db, session) if session is not None else None)
-    if at is None or at >= record.changed_at:
+    source = view.event(record.id)
+    if source is None or not late(event, record):
         states.move(NodeType(event.kind), record.status, action)
     state = view.session(session) if session is not None else None
     if state is not None and state.isolated and not view.hidden(record.id):
         name = f"{record.type}-{record.id}"
         raise Refused("isolated-session", f"an isolated session cannot change {name}, which others see")
-    source = view.event(record.id)
-    meta = {name: value for name, value in event.meta.items() if name != "id"}
-    return replace(event, meta={**meta, "of": source.origin}) if source and "key" not in meta else event
+    meta = {name: value for name, value in event.meta.items() if name not in {"id", "key"}}
+    return replace(event, meta={**meta, "of": source.origin if source else None})
+
+
+def _named(view: View, event: Event, project: int | None) -> Event:
+    """Write what an event stands on by origin, where it was named by the id that people see."""
+
+    def origin(name: object) -> object:
+        if not isinstance(name, str) or (project is not None and events.by_origin(view.db, project, name)):
+            return name
+        typed = _ID.fullmatch(name)
+        source = view.event(int(typed[1])) if typed else None
+        return source.origin if source is not None and source.project == project else name
+
+    meta = dict(event.meta)
+    if isinstance(meta.get("evidence"), list):
+        meta["evidence"] = [origin(name) for name in event.meta["evidence"]]  # type: ignore[attr-defined]  # a list
+    if "basis" in meta:
+        meta["basis"] = origin(meta["basis"])
+    return replace(event, meta=meta)
 
 
 def _subject(view: View, event: Event, project: int | None, session: int | None) -> Record:
@@ -255,10 +292,10 @@ def _subject(view: View, event: Event, project: int | None, session: int | None)
     number, of, key = event.meta.get("id"), event.meta.get("of"), event.meta.get("key")
     found: Record | None = None
     if number is not None:
-        found = _numbered(view, str(number))
+        found = view.record_by_id(str(number))
     elif isinstance(of, str) and project is not None:
         origin = events.by_origin(view.db, project, of)
-        found = view.record(origin.id) if origin else _numbered(view, of)
+        found = view.record(origin.id) if origin else view.record_by_id(of)
     elif isinstance(key, str) and session is not None:
         found = view.record_by_key(session, NodeType(event.kind), key)
     if (
@@ -271,26 +308,18 @@ def _subject(view: View, event: Event, project: int | None, session: int | None)
     return found
 
 
-def _numbered(view: View, name: str) -> Record | None:
-    """Find a record by the id that people see."""
-    digits = name.rpartition("-")[2]
-    return view.record(int(digits)) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
-
-
 def _switch(event: Event) -> Event:
     action = event.meta.get("action") or event.body.strip().lower()
     if action not in {"on", "off"}:
         raise InvalidInput("meta.action", f"{str(action)[:80]!r} is unknown", "on, off")
-    return replace(event, meta={**event.meta, "action": action})
+    return replace(event, body=str(action), meta={**event.meta, "action": action})
 
 
 def _published(view: View, event: Event) -> Event:
     """Name what is published by origin, so that the ledger means the same elsewhere."""
     given = event.meta.get("ids")
-    numbers = [str(name).rpartition("-")[2] for name in given] if isinstance(given, list) else []
-    found = [
-        view.event(int(number)) for number in numbers if number.isascii() and number.isdigit() and len(number) < 18
-    ]
+    typed = [_ID.fullmatch(str(name)) for name in given] if isinstance(given, list) else []
+    found = [view.event(int(name[1])) for name in typed if name]
     meta = {name: value for name, value in event.meta.items() if name != "ids"}
     return replace(event, meta={"of": [source.origin for source in found if source], **meta})
 

@@ -7,13 +7,16 @@ rule, a stated one becomes a candidate (protocol §3).
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from graphsvc.memory import paths, tools
+from graphsvc.memory import commits, paths, tools
+from graphsvc.memory.apply import may_change
 from graphsvc.model import Event, EventKind, NodeType, Record, Stored
+from graphsvc.store.database import storable
 from graphsvc.store.view import View
 
 MAX_GOAL: Final = 200
@@ -25,49 +28,44 @@ ISOLATE: Final = frozenset(
 )
 SHARE: Final = frozenset({"/thread-uniso", "解除隔离", "退出隔离", "恢复共享", "unisolate", "go public"})
 
-# A decision stated in the user's words. Questions, negations and reports of not having decided are left out below.
+# A decision stated in the user's words. Questions, negations and what is decided by others or later are left out.
 _DECIDED: Final = re.compile(
-    r"\b(?:we(?:'ve| have)? (?:now )?decided|i(?:'ve| have)? decided|decision:|(?:let's|lets|let us) (?:go|stick) with"
-    r"|we(?:'ll| will) (?:go|stick) with|we(?:'re| are) going with|go with option|settled on|we agreed (?:on|to))"
-    r"|决定(?!权|性|论|吗|了吗|没)|就用|就这么定|敲定|定下来|拍板|选定|最终采用|确定用|确定采用|改为采用",
+    r"\b(?:we(?:['’]ve| have)? (?:now )?decided|i(?:['’]ve| have)? decided|decision:"
+    r"|(?:let['’]?s|let us|we(?:['’]ll| will)) (?:go|stick) with|we(?:['’]re| are) going with|go with option|settled on"
+    r"|we agreed (?:on|to))"
+    r"|决定(?![权性论书因者吗]|了吗|没)|(?<!成)就用(?!户)|就这么定|敲定|定下来|拍板|选定(?!的)|最终采用|确定用|确定采用|改为采用",
     re.IGNORECASE,
 )
 _UNDECIDED: Final = re.compile(
-    r"\b(?:not|never|n't|haven't|hasn't|hadn't|before we|until we|once we|if we|whether|did we|have we|what|which|who"
-    r"|when|why|how)\b"
-    r"[^.!?。！？]{0,40}\bdecided\b|(?:还没|没有|尚未|未|不|别|没|待|等|再|由|谁|是否|如果|怎么|怎样|如何|什么时候|为什么|取)"
-    r".{0,4}(?:决定|敲定|定下来|拍板|选定)|(?:不|别)(?:要)?就用|n't (?:go|stick) with|not (?:go|stick) with",
+    r"(?:\b(?:not|never|before we|until we|once we|if we|whether|did we|have we|what|which|who|when|why|how)"
+    r"|n['’]t)\b[^.!?。！？,，;；]{0,60}\b(?:decided|settled|agreed)\b"
+    r"|n['’]t (?:go|stick) with|not (?:go|stick) with|\bno decision\b"
+    r"|(?:没有?|尚未|未|待|等|由|谁|是否|如果|怎么|怎样|如何|什么时候|为什么|取|需要?|[你我他她]来|帮我|替我|做个?|这个|那个|该)"
+    r"(?:再|去|最终|先|做|一起){0,2}(?:决定|敲定|定下来|拍板|选定)|(?:不|别)(?:要)?就用|不(?:要|用|能|想|会)?决定"
+    r"|(?:决定|选定)[是不]",
     re.IGNORECASE,
 )
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+(?:\.(?=\S)[^.!?。！？\n]+)*[.!?。！？]?")
-_QUESTION: Final = re.compile(r"[?？]\s*$|[吗呢么]\s*[。.]?\s*$")
 
 # Imperatives that open a goal (reference §3.11, whose verbs were Chinese only).
 _GOAL: Final = re.compile(
-    r"^(?:(?:please|pls|now|then|also|next|ok(?:ay)?|(?:can|could) you|help me(?: to)?"
+    r"^(?:(?:please|pls|now|then|also|next|ok(?:ay)?|let['’]?s|(?:can|could) you|help me(?: to)?"
     r"|请|麻烦|帮我|再帮我|接着|然后|再|现在|你来)[,，:：\s]*){0,3}"
-    r"(?:(?:implement|fix|refactor|add|complete|finish|build|create|delete|remove|optimi[sz]e|upgrade|integrate|verify|design|plan"
-    r"|develop|set up|write|tidy|clean up|deploy|migrate|split|merge|install|configure|generate|convert|port|rename"
-    r"|replace|support|document|update|make|test)\b(?!\s*[:=(])"
-    r"|实现|修复|修正|重构|添加|新增|增加|完成|构建|创建|新建|删除|移除|优化|升级|集成|接入|验证|设计|规划|开发|搭建|编写|写一|整理|部署"
-    r"|迁移|拆分|合并|安装|配置|生成|补充|更新|改造)",
+    r"(?:(?:implement|fix|refactor|add|complete|finish|build|create|delete|remove|optimi[sz]e|upgrade|integrate|verify"
+    r"|design|plan|develop|set up|write|tidy|clean up|deploy|migrate|split|merge|install|configure|generate|convert"
+    r"|port|rename|replace|support|document|update|make|test)\b(?!\s*[:=(])"
+    r"|(?:实现|修复|修正|重构|添加|新增|增加|完成|构建|创建|新建|删除|移除|优化|升级|集成|接入|验证(?!码)|设计(?!文档|图)"
+    r"|规划|开发|搭建|编写|写[一个份段篇]|整理|部署|迁移|拆分|合并|安装|配置|生成|补充|更新|改造)"
+    r"|把.{1,80}(?:实现|改成|改为|换成|移到|写到|拆|合并|删|加)|给.{1,60}(?:加上?|添加|补|写))",
     re.IGNORECASE,
 )
-_NO_GOAL: Final = re.compile(
-    r"[?？]\s*$|[吗呢么]\s*[。.]?\s*$"
-    r"|\b(?:is|are|was|were|has been|have been) (?:done|finished|completed?|fixed|working)\b"
-    r"|已(?:经)?完成|完成了|搞定了|做完了|修复了",
+# A sentence that begins like one and tells how things are.
+_STATEMENT: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|fails?|failed|looks?|seems?|arrived|works?|worked|breaks?|broke)\b"
+    r"|已(?:经)?完成|完成了|搞定了|做完了|修复了|失败|报错|出错|收不到|不见了|在哪|有问题|不行|不对|不了",
     re.IGNORECASE,
 )
-
-_COMMIT: Final = re.compile(r"\bgit\b(?:\s+-[cC]\s+\S{1,200})?\s+commit\b")
-_COMMITTED: Final = re.compile(r"^\[[^\]\n]{0,200}?\b([0-9a-f]{7,40})\] (.{0,300})$", re.MULTILINE)
-_LOGGED: Final = re.compile(r"^(?:commit )?([0-9a-f]{7,40})\s+(.{1,300})$", re.MULTILINE)
-_MESSAGE: Final = re.compile(r"-[a-z]{0,6}m[ =]?(?:\"((?:[^\"\\]|\\.){1,2000})\"|'([^']{1,2000})'|(\S{1,200}))")
-_ADDED: Final = re.compile(r"\bgit\s+add\s+([^&|;\n]{1,2000})")
-_ALL: Final = re.compile(
-    r"\bgit\s+add\s+(?:-A|--all|-u|\.)(?=\s|$)|\bcommit\s[^&|;\n]{0,200}?(?:-[a-z]{0,4}a[a-z]{0,4}\b|--all\b)"
-)
+_OPENING: Final = 60  # characters in which a statement shows
 _PULL: Final = re.compile(r"https?://[^\s\"'<>()]{3,300}/(?:pull|merge_requests)/\d{1,9}")
 
 Derived = Iterator[Event]
@@ -121,15 +119,16 @@ def _stated(event: Stored, _: View) -> Derived:
     seen = set()
     for match in _SENTENCE.finditer(event.body[:20_000]):
         sentence = match[0].strip()
-        if (
-            sentence in seen
-            or _QUESTION.search(sentence)
-            or not _DECIDED.search(sentence)
-            or _UNDECIDED.search(sentence)
-        ):
+        if sentence in seen or not _DECIDED.search(sentence) or _asks(sentence) or _UNDECIDED.search(sentence):
             continue
         seen.add(sentence)
         yield _made(event, EventKind.CANDIDATE, sentence[:MAX_TEXT], action="record", evidence=[event.origin])
+
+
+def _asks(sentence: str) -> bool:
+    """Say whether a sentence is a question, in either language."""
+    text = sentence.rstrip()
+    return text.endswith(("?", "？")) or text.rstrip("。.").rstrip().endswith(("吗", "呢", "么"))
 
 
 def _goal(event: Stored, _: View) -> Derived:
@@ -137,7 +136,7 @@ def _goal(event: Stored, _: View) -> Derived:
     text = event.body.strip()
     if event.actor is not None or len(text) > MAX_GOAL or "\n" in text or text.startswith(("/", "<", "[")):
         return
-    if _GOAL.match(text) and not _NO_GOAL.search(text):
+    if _GOAL.match(text) and not _asks(text) and not _STATEMENT.search(text[:_OPENING]):
         yield _made(event, EventKind.GOAL, text, action="record", evidence=[event.origin])
 
 
@@ -155,52 +154,26 @@ def _assets(event: Stored, view: View) -> Derived:
 
 
 def _commits(event: Stored, view: View) -> Derived:
-    """A `git commit` that succeeded covers the versions its session had written and not committed."""
+    """A `git commit` that succeeded covers the versions it took: those of its paths, or all that were not committed."""
     call = _succeeded(event, view)
-    if call is None or tools.name_of(call) not in tools.SHELLS:
+    command = tools.command(call) if call else ""
+    commit = commits.read(command, event.body) if "commit" in command else None
+    if call is None or commit is None:
         return
-    arguments = tools.input_of(call)
-    command = next(
-        (value for value in (arguments.get("command"), arguments.get("cmd"), arguments.get("input")) if value), ""
-    )
-    command = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-    if not _COMMIT.search(command):
-        return
-    commit = _commit(command, event.body)
-    if commit is None:
-        return
-    project = view.project_key(event.project)
-    covered = _covered(command, view.uncommitted(event.session, event.at), project, call.meta.get("cwd"))
-    if covered:
-        yield _made(
-            event, EventKind.ASSET, f"commit {commit[0]} {commit[1]}", action="commit", ref=commit[0], paths=covered
-        )
-
-
-def _commit(command: str, output: str) -> tuple[str, str] | None:
-    """Return (hash, subject): from git's own line, or from a log line that repeats the message just given."""
-    found = _COMMITTED.search(output)
-    if found:
-        return found[1], found[2].strip()
-    given = _MESSAGE.search(command)
-    subject = next((part for part in given.groups() if part), "").splitlines()[:1] if given else []
-    for match in _LOGGED.finditer(output):
-        if subject and re.sub(r"^\([^)]{0,300}\) ", "", match[2]).strip() == subject[0].strip():
-            return match[1], match[2].strip()
-    return None
-
-
-def _covered(command: str, versions: Sequence[tuple[object, str]], project: str, cwd: object) -> list[str]:
-    """List the paths of the versions that the commit took: all, or those which `git add` named."""
-    every = list(dict.fromkeys(path for _, path in versions))
-    added = _ADDED.findall(command)
-    if not added or _ALL.search(command):
-        return every
+    project, cwd = view.project_key(event.project), call.meta.get("cwd")
     folder = cwd if isinstance(cwd, str) else None
-    names = [
-        paths.key(project, folder, name.strip("\"'")) for part in added for name in part.split() if name[:1] != "-"
-    ]
-    return [path for path in every if any(path == name or path.startswith(f"{name}/") for name in names)]
+    versions = [path for _, path in view.uncommitted(event, everyone=not commit.staged)]
+    if commit.paths is not None and not commit.staged:
+        names = [paths.key(project, folder, name) for name in commit.paths]
+        versions = [path for path in versions if any(_under(path, name) for name in names)]
+    if covered := list(dict.fromkeys(versions)):
+        said = f"commit {commit.hash} {commit.subject}"
+        yield _made(event, EventKind.ASSET, said, action="commit", ref=commit.hash, paths=covered)
+
+
+def _under(path: str, name: str) -> bool:
+    """Say whether `git add NAME` takes a path: the file, a folder, or a pattern."""
+    return path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name)
 
 
 def _pull_requests(event: Stored, view: View) -> Derived:
@@ -208,7 +181,7 @@ def _pull_requests(event: Stored, view: View) -> Derived:
     link = event.meta.get("pull_request")
     if not isinstance(link, str):
         call = _succeeded(event, view) if event.kind is EventKind.TOOL_RESULT else None
-        if call is None or not re.search(r"\b(?:gh\s+pr\s+create|glab\s+mr\s+create)\b", call.body):
+        if call is None or not re.search(r"\b(?:gh\s+pr\s+create|glab\s+mr\s+create)\b", tools.command(call)):
             return
         match = _PULL.search(event.body)
         if match is None:
@@ -224,47 +197,45 @@ def _todo_calls(event: Stored, view: View) -> Derived:
         return
     name, arguments = tools.name_of(call), tools.input_of(call)
     if name in tools.TODO_LISTS:
-        listed = next(
-            (value for field in ("todos", "plan", "items") if isinstance(value := arguments.get(field), list)), []
-        )
-        yield from _todo_changes(event, view, [entry for entry in map(_todo, listed) if entry])
+        lists = (arguments.get(field) for field in ("todos", "plan", "items"))
+        yield from _todo_changes(event, view, next((listed for listed in lists if isinstance(listed, list)), None))
     elif name in tools.TASKS:
         yield from _task(event, view, name, arguments)
 
 
 def _todo_snapshot(event: Stored, view: View) -> Derived:
     """A todo list that the host wrote itself is compared with the session's todos."""
-    listed = event.meta.get("todos")
-    if event.meta.get("action") == "snapshot" and isinstance(listed, list):
-        yield from _todo_changes(event, view, [entry for entry in map(_todo, listed) if entry])
+    if event.meta.get("action") == "snapshot":
+        yield from _todo_changes(event, view, event.meta.get("todos"))
 
 
 def _todo(value: object) -> tuple[str, str] | None:
-    """Read one entry of a host's list as (text, status of our machine)."""
+    """Read one entry of a host's list as (text, status of our machine); a status we do not know is not finished."""
     if not isinstance(value, dict):
         return None
-    text = next(
-        (text for field in ("content", "text", "step", "title", "description") if (text := value.get(field))), None
-    )
-    status = TODO_STATES.get(str(value.get("status", "pending")).lower())
-    return (text.strip()[:MAX_TEXT], status) if isinstance(text, str) and text.strip() and status else None
+    texts = (value.get(field) for field in ("content", "text", "step", "title", "description"))
+    text = next((text for text in texts if isinstance(text, str) and text.strip()), None)
+    status = TODO_STATES.get(str(value.get("status", "pending")).lower(), "pending")
+    return (storable(text.strip()[:MAX_TEXT]), status) if text else None
 
 
-def _todo_changes(event: Stored, view: View, listed: list[tuple[str, str]]) -> Derived:
+def _todo_changes(event: Stored, view: View, listed: object) -> Derived:
     """Yield what changed: new entries, finished ones, and pending ones that the list no longer holds."""
+    if not isinstance(listed, list):
+        return
+    entries = dict(entry for entry in map(_todo, listed) if entry)
     key = f"list:{event.actor or ''}"  # a sub-agent keeps a list of its own
-    ours = [todo for todo in view.todos(event.session) if todo.key == key]
-    known = {todo.text: todo for todo in ours}
-    for text, status in listed:
-        todo = known.get(text)
-        if todo is None or (todo.status == "dropped" and status == "pending"):
+    ours = {todo.text: todo for todo in view.todos(event.session) if todo.key == key}
+    for text, status in entries.items():
+        todo = ours.get(text)
+        if todo is None or (todo.status != "pending" and status == "pending"):
             yield _made(event, EventKind.TODO, text, action="record", status=status, key=key)
         elif todo.status == "pending" and status != "pending":
-            yield _move(event, view, todo, "finish" if status == "done" else "drop")
-    texts = {text for text, _ in listed}
-    for todo in ours:
-        if todo.status == "pending" and todo.text not in texts:
-            yield _move(event, view, todo, "drop")
+            yield from _move(event, view, todo, "finish" if status == "done" else "drop")
+    if all(map(_todo, listed)):
+        for todo in ours.values():
+            if todo.status == "pending" and todo.text not in entries:
+                yield from _move(event, view, todo, "drop")
 
 
 def _task(event: Stored, view: View, name: str, arguments: Mapping[str, object]) -> Derived:
@@ -284,11 +255,15 @@ def _task(event: Stored, view: View, name: str, arguments: Mapping[str, object])
                 key=f"task:{number[1] if number else event.id}",
             )
         return
-    key = str(arguments.get("taskId") or arguments.get("task_id") or "")
-    todo = view.record_by_key(event.session, NodeType.TODO, f"task:{key}")
+    key = f"task:{arguments.get('taskId') or arguments.get('task_id') or ''}"
+    todo = view.record_by_key(event.session, NodeType.TODO, key)
     status = TODO_STATES.get(str(arguments.get("status", "")).lower())
-    if todo is not None and todo.status == "pending" and status in {"done", "dropped"}:
-        yield _move(event, view, todo, "finish" if status == "done" else "drop")
+    if todo is None or status is None:
+        return
+    if todo.status == "pending" and status != "pending":
+        yield from _move(event, view, todo, "finish" if status == "done" else "drop")
+    elif todo.status != "pending" and status == "pending":
+        yield _made(event, EventKind.TODO, todo.text, action="record", key=key)
 
 
 def _approved(event: Stored, view: View) -> Derived:
@@ -321,13 +296,19 @@ def _recorded(event: Stored, view: View) -> Derived:
     text, old = arguments.get("text"), arguments.get("supersedes_id")
     if not isinstance(text, str) or not text.strip():
         return
-    number = str(old).rpartition("-")[2] if old is not None else ""
-    record = view.record(int(number)) if number.isascii() and number.isdigit() and len(number) < 18 else None
-    if record is not None and record.type is NodeType.DECISION and record.status in {"active", "proposed"}:
-        origin = _origin(view, record)
-        yield _made(event, EventKind.DECISION, text.strip(), action="supersede", of=origin, evidence=[call.origin])
+    record = view.record_by_id(str(old)) if old is not None else None
+    source = view.event(record.id) if record else None
+    evidence = [call.origin]
+    if (
+        record is not None
+        and source is not None
+        and record.type is NodeType.DECISION
+        and record.status in {"active", "proposed"}
+        and may_change(event, record, view)
+    ):
+        yield _made(event, EventKind.DECISION, text.strip(), action="supersede", of=source.origin, evidence=evidence)
     else:
-        yield _made(event, EventKind.DECISION, text.strip(), action="record", evidence=[call.origin])
+        yield _made(event, EventKind.DECISION, text.strip(), action="record", evidence=evidence)
 
 
 def _promoted(event: Stored, view: View) -> Derived:
@@ -337,7 +318,7 @@ def _promoted(event: Stored, view: View) -> Derived:
         return
     source = view.by_origin(event, of)
     record = view.record(source.id) if source else None
-    if record is None:
+    if record is None or record.changed_event != event.id:
         return
     evidence = [found.origin for number in record.evidence if (found := view.event(number))]
     yield _made(event, EventKind.DECISION, event.body.strip() or record.text, action="record", evidence=[*evidence, of])
@@ -348,13 +329,10 @@ def _succeeded(event: Stored, view: View) -> Stored | None:
     return None if event.meta.get("is_error") is True else view.call_of(event)
 
 
-def _move(event: Stored, view: View, record: Record, action: str) -> Event:
-    return _made(event, EventKind(record.type), record.text, action=action, of=_origin(view, record))
-
-
-def _origin(view: View, record: Record) -> str:
+def _move(event: Stored, view: View, record: Record, action: str) -> Derived:
     source = view.event(record.id)
-    return source.origin if source else ""
+    if source is not None and may_change(event, record, view):
+        yield _made(event, EventKind(record.type), record.text, action=action, of=source.origin)
 
 
 def _made(event: Stored, kind: EventKind, body: str, **meta: object) -> Event:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 NO_PROJECT: Final = "(no project)"
 MAX_MENTIONS: Final = 200  # distinct paths followed in one text
@@ -19,7 +20,7 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:/")
 
 def key(project: str, cwd: str | None, path: str) -> str:
     """Return the path an asset is known by: relative below the project's folder, absolute elsewhere."""
-    clean = path.replace("\\", "/")
+    project, cwd, clean = (part.replace("\\", "/") for part in (project, cwd or "", path))
     if not clean.startswith("/") and not _DRIVE.match(clean):
         clean = posixpath.join(cwd or (project if project != NO_PROJECT else ""), clean)
     return relative(project, posixpath.normpath(clean))
@@ -53,17 +54,16 @@ def named(text: str, document: str, project: str) -> list[str]:
 def _tokens(text: str) -> list[str]:
     tokens: dict[str, None] = {}
     for match in _LINK.finditer(text):
-        tokens[match[1]] = None
+        tokens[unquote(match[1])] = None
     for match in _RUN.finditer(text):
-        endings = list(_ENDING.finditer(match[0])) if len(match[0]) <= MAX_NAME else []
-        if not endings:
-            continue
-        name = match[0][: endings[-1].end()]
-        tokens[name] = None
-        # A name glued to Chinese text (更新docs/design.md) is tried without it as well.
-        tail = re.search(r"[!-~]+$", name)
-        if tail:
-            tokens[tail[0]] = None
+        start = 0
+        for ending in _ENDING.finditer(match[0]) if len(match[0]) <= MAX_NAME else ():
+            name, start = match[0][start : ending.end()], ending.end()
+            tokens[name] = None
+            # A name glued to Chinese text (更新docs/design.md) is tried without it as well.
+            tail = re.search(r"[!-~]+$", name)
+            if tail:
+                tokens[tail[0]] = None
         if len(tokens) >= MAX_MENTIONS:
             break
     return list(tokens)
@@ -76,7 +76,7 @@ def project_of(cwd: str) -> str:
     """
     folder = Path(cwd)
     try:
-        if not folder.is_dir():
+        if not folder.is_absolute() or not folder.is_dir():
             return cwd.rstrip("/") or cwd
         resolved = folder.resolve()
         for place in (resolved, *resolved.parents):

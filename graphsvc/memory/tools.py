@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,7 +17,7 @@ from graphsvc.model import Stored
 Input = Mapping[str, object]
 
 PATH_FIELDS: Final = ("file_path", "filePath", "path", "notebook_path", "filename", "file")
-READS: Final = frozenset({"read", "read_file", "view", "view_file", "open_file", "notebookread"})
+READS: Final = frozenset({"read", "read_file", "view", "view_file", "open", "open_file", "notebookread"})
 REPORTS: Final = frozenset({"report", "subagent-report", "subagent_report"})
 TODO_LISTS: Final = frozenset({"todowrite", "todo_write", "write_todos", "update_plan", "update_todos"})
 TASKS: Final = frozenset({"taskcreate", "taskupdate"})
@@ -71,12 +72,32 @@ def path_of(call: Stored, arguments: Input) -> str | None:
     return None
 
 
+def read(call: Stored) -> str | None:
+    """Return the path that a call which succeeded has read; None when it is no read tool."""
+    name, arguments = name_of(call), input_of(call)
+    looks = name in READS or (WRITES.get(name) is _editor and arguments.get("command") == "view")
+    return path_of(call, arguments) if looks else None
+
+
+def command(call: Stored) -> str:
+    """Return the command line of a shell call; empty for any other tool."""
+    if name_of(call) not in SHELLS:
+        return ""
+    arguments = input_of(call)
+    value = next((arguments[name] for name in ("command", "cmd", "input") if arguments.get(name)), "")
+    if isinstance(value, list):
+        words = [str(word) for word in value]
+        # Hosts hand over ["bash", "-lc", "the command line"] too.
+        return words[2] if len(words) == 3 and words[1] in {"-c", "-lc"} else shlex.join(words)
+    return str(value)
+
+
 def written(call: Stored, result: Stored) -> list[str]:
     """List the paths that a call which succeeded has written; empty when it is no write tool."""
     name, arguments = name_of(call) or name_of(result), input_of(call)
     if name in REPORTS:
         return [f"reports/{name}-{result.meta.get('tool_use_id') or result.id}.md"]
-    if name in {"apply_patch", "applypatch"}:
+    if _patches(name, arguments):
         return list(dict.fromkeys(path.strip() for path in _PATCHED.findall(_patch(arguments))))
     if name not in WRITES or _writer(name, arguments) is None:
         return []
@@ -96,9 +117,10 @@ def content(path: str, call: Stored, result: Stored, base: str | None) -> str | 
     before = original if isinstance(original, str) else base
     if name in REPORTS:
         return result.body
-    if name in {"apply_patch", "applypatch"}:
+    if _patches(name, arguments):
         added = {match[1].strip(): match[2] for match in _ADDED.finditer(_patch(arguments))}
-        return "".join(row[1:] for row in added[path].splitlines(keepends=True)) if path in added else None
+        rows = added.get(path, "").rstrip("\n").split("\n")
+        return "".join(f"{row[1:]}\n" for row in rows) if path in added else None
     writer = _writer(name, arguments)
     return writer(arguments, before) if writer else None
 
@@ -124,8 +146,17 @@ def asset_kind(path: str, tool: str) -> str:
     return "document" if ending in DOCUMENTS else "other"
 
 
+def _patches(name: str, arguments: Input) -> bool:
+    """Say whether a call applies a patch, by a tool of its own or as a shell command of that name."""
+    value = arguments.get("command")
+    return name in {"apply_patch", "applypatch"} or (
+        name in SHELLS and isinstance(value, list) and len(value) == 2 and value[0] == "apply_patch"
+    )
+
+
 def _patch(arguments: Input) -> str:
-    value = arguments.get("input") or arguments.get("patch")
+    value = arguments.get("input") or arguments.get("patch") or arguments.get("command")
+    value = value[-1] if isinstance(value, list) and value else value
     return value if isinstance(value, str) else ""
 
 
@@ -170,10 +201,10 @@ def _insert(arguments: Input, before: str | None) -> str | None:
     line, new = arguments.get("insert_line"), _first(arguments, "insert_text", "new_str")
     if before is None or new is None or not isinstance(line, int) or isinstance(line, bool):
         return None
-    rows = before.splitlines(keepends=True)
+    rows = before.split("\n")
     if not 0 <= line <= len(rows):
         return None
-    return "".join([*rows[:line], new if new.endswith("\n") else f"{new}\n", *rows[line:]])
+    return "\n".join([*rows[:line], *new.split("\n"), *rows[line:]])
 
 
 def _unknown(_: Input, __: str | None) -> str | None:

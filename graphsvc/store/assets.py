@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Final
 
 from graphsvc.model import Version
 from graphsvc.store.database import Connection
 from graphsvc.store.view import version
 from graphsvc.store.visibility import Viewer, clause
-
-MAX_MATCHES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,36 +38,33 @@ def nearest(db: Connection, viewer: Viewer, number: int) -> int | None:
     condition, values = clause(viewer, "v.event")
     scope, project = ("1", []) if viewer.project is None else ("v.project = ?", [viewer.project])
     row = db.execute(
-        f"SELECT v.asset FROM asset_versions v WHERE {scope} AND {condition} ORDER BY ABS(v.asset - ?) LIMIT 1",
+        f"SELECT v.asset FROM asset_versions v WHERE {scope} AND {condition}"
+        " ORDER BY ABS(v.asset - ?), v.asset LIMIT 1",
         [*project, *values, min(number, 2**62)],
     ).fetchone()
     return row["asset"] if row else None
 
 
-def exists(db: Connection, number: int) -> int | None:
-    """Return the project of an asset, whoever may see it."""
-    row = db.execute("SELECT project FROM knowledge_assets WHERE id = ?", (number,)).fetchone()
-    return row["project"] if row else None
-
-
 def produced(db: Connection, viewer: Viewer, session: int) -> list[AssetRow]:
     """List what a session wrote: documents and reports first, then by path."""
-    where = "a.id IN (SELECT asset FROM asset_versions own WHERE own.session = ?)"
     condition, values = clause(viewer, "own.event")
-    return _select(db, viewer, where.replace("own.session = ?", f"own.session = ? AND {condition}"), [session, *values])
+    where = (
+        "a.id IN (SELECT asset FROM asset_versions own WHERE"
+        f" (own.session = ? OR own.event IN (SELECT event FROM membership WHERE session = ?)) AND {condition})"
+    )
+    return _select(db, viewer, where, [session, session, *values])
 
 
 def at_path(db: Connection, viewer: Viewer, path: str) -> list[AssetRow]:
     """Find assets by document path: the exact path, else every path that ends with it at a `/`."""
     exact = _select(db, viewer, "(a.path = ? OR p.key || '/' || a.path = ?)", [path, path])
-    in_scope = [row for row in exact if viewer.project is None or row.project == viewer.project]
-    if in_scope or exact:
-        return [row for row in in_scope or exact if viewer.reaches(row.project)]
+    # What other projects hold decides nothing for a viewer that they are closed to.
+    exact = [row for row in exact if viewer.reaches(row.project)]
+    if exact:
+        return [row for row in exact if viewer.project in {None, row.project}] or exact
     suffix = "/" + path.lstrip("/")
     scope, values = ("1", []) if viewer.project is None else ("a.project = ?", [viewer.project])
-    return _select(
-        db, viewer, f"substr(a.path, -length(?)) = ? AND {scope} ", [suffix, suffix, *values], MAX_MATCHES + 1
-    )
+    return _select(db, viewer, f"substr(a.path, -length(?)) = ? AND {scope}", [suffix, suffix, *values])
 
 
 def paths(db: Connection, viewer: Viewer, limit: int = 500) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -21,18 +22,35 @@ from graphsvc.errors import StoreError
 BUSY_MS: Final = 10_000
 MINIMUM_SQLITE: Final = (3, 37, 0)  # STRICT tables
 
-Connection = sqlite3.Connection
+
+class Connection(sqlite3.Connection):
+    """A connection that takes any text: what cannot be UTF-8 is bound as `storable` writes it, for lookups too."""
+
+    def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]  # no mappings here
+        """Run one statement."""
+        try:
+            return super().execute(sql, parameters)
+        except UnicodeEncodeError:
+            return super().execute(sql, [storable(one) if isinstance(one, str) else one for one in parameters])
+
+
+def storable(text: str) -> str:
+    """Write lone surrogates, which a host may put into a path or an id, as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def connect(settings: Settings) -> Connection:
     """Open the store of this home, creating or migrating it first; raise StoreError when it cannot be used."""
     if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; 3.37 or newer is needed")
-    make_home(settings)
     path = settings.database
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        path.chmod(0o600)
+    try:
+        make_home(settings)
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            path.chmod(0o600)
+    except OSError as error:
+        raise StoreError(f"{settings.home} cannot be the home: {error.strerror}; set GRAPHSVC_HOME") from error
     with ExitStack() as stack:
         try:
             db = stack.enter_context(closing(open_file(path, settings.durability)))
@@ -45,16 +63,32 @@ def connect(settings: Settings) -> Connection:
 
 def open_file(path: Path, durability: str = "normal") -> Connection:
     """Open a database file under the policy, without looking at its schema."""
-    db = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(
+        path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False, factory=Connection
+    )
     with ExitStack() as stack:
         stack.callback(db.close)
         db.row_factory = sqlite3.Row
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-        db.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(db)
         db.execute(f"PRAGMA synchronous = {DURABILITIES[durability]}")
         db.execute("PRAGMA foreign_keys = ON")
         stack.pop_all()
     return db
+
+
+def _write_ahead(db: Connection) -> None:
+    """Switch to the write-ahead log. Two first openers meet here, and this statement alone does not wait for a lock."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 @contextmanager
@@ -107,11 +141,11 @@ def migrate(db: Connection, path: Path) -> None:
         raise StoreError(
             f"{path} has schema {version}, this graphsvc knows {newest}: install a newer graphsvc, or set GRAPHSVC_HOME"
         )
-    if version:
-        _copy(db, path.with_name(f"{path.name}.schema-{version}"))
     with transaction(db):
-        # Another process may have been first.
+        # Another process may have been first: the copy must be of what is migrated here.
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if version and version != newest:
+            _copy(path, path.with_name(f"{path.name}.schema-{version}"))
         for number, name in steps:
             if number > version:
                 run_script(db, resources.text(name))
@@ -129,18 +163,18 @@ def run_script(db: Connection, script: str) -> None:
             statement = ""
 
 
-def _copy(db: Connection, target: Path) -> None:
-    os.close(os.open(target, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-    copy = sqlite3.connect(target)
-    try:
-        db.backup(copy)
-    finally:
-        copy.close()
+def _copy(path: Path, target: Path) -> None:
+    """Copy the file as it is committed, while this process holds the write lock."""
+    partial = target.with_name(f"{target.name}.{os.getpid()}")
+    os.close(os.open(partial, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(partial)) as copy:
+        source.backup(copy)
+    partial.replace(target)
 
 
 def _check_columns(db: Connection, path: Path) -> None:
     """Compare the migrated file with a fresh one, so that a half-migrated schema is refused instead of used."""
-    fresh = sqlite3.connect(":memory:")
+    fresh = sqlite3.connect(":memory:", factory=Connection)
     try:
         for _, name in migrations():
             fresh.executescript(resources.text(name))

@@ -139,18 +139,13 @@ def around(db: Connection, viewer: Viewer, event: Stored) -> list[tuple[str, Sto
     if isinstance(cause, str):
         row = db.execute("SELECT id FROM events WHERE project = ? AND origin = ?", (event.project, cause)).fetchone()
         places += [("cause", row["id"])] if row else []
-    if isinstance(tool_use_id, str) and event.kind is EventKind.TOOL_RESULT:
+    if isinstance(tool_use_id, str):
         row = db.execute(
-            "SELECT event AS id FROM tool_calls WHERE session = ? AND tool_use_id = ?", (event.session, tool_use_id)
+            "SELECT event AS call, result FROM tool_calls WHERE session = ? AND tool_use_id = ?",
+            (event.session, tool_use_id),
         ).fetchone()
-        places += [("call", row["id"])] if row else []
-    elif isinstance(tool_use_id, str):
-        row = db.execute(
-            "SELECT id FROM events WHERE session = ? AND seq > ? AND kind = 'tool_result'"
-            " AND json_extract(COALESCE(meta, '{}'), '$.tool_use_id') = ? ORDER BY seq LIMIT 1",
-            (event.session, event.seq, tool_use_id),
-        ).fetchone()
-        places += [("result", row["id"])] if row else []
+        name = "call" if event.kind is EventKind.TOOL_RESULT else "result"
+        places += [(name, row[name])] if row and row[name] else []
     for name, sign, order in (("before", "<", "DESC"), ("after", ">", "ASC")):
         row = db.execute(
             f"SELECT id FROM events WHERE session = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1",

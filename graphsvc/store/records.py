@@ -19,7 +19,9 @@ def of_session(db: Connection, viewer: Viewer, session: int, *, pending_todos: b
     condition, values = clause(viewer, "r.id")
     only = " AND r.type = 'todo' AND r.status = 'pending'" if pending_todos else ""
     rows = db.execute(
-        f"SELECT r.* FROM records r WHERE r.session = ? AND {condition}{only} ORDER BY r.id", [session, *values]
+        "SELECT r.* FROM records r WHERE (r.session = ? OR r.id IN (SELECT event FROM membership WHERE session = ?))"
+        f" AND {condition}{only} ORDER BY r.id",
+        [session, session, *values],
     )
     return [record(row) for row in rows]
 
@@ -40,7 +42,7 @@ def nearest(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> int 
     condition, values = clause(viewer, "r.id")
     scope, project = ("1", []) if viewer.project is None else ("r.project = ?", [viewer.project])
     row = db.execute(
-        f"SELECT r.id FROM records r WHERE r.type = ? AND {scope} AND {condition} ORDER BY ABS(r.id - ?) LIMIT 1",
+        f"SELECT r.id FROM records r WHERE r.type = ? AND {scope} AND {condition} ORDER BY ABS(r.id - ?), r.id LIMIT 1",
         [kind, *project, *values, min(number, 2**62)],
     ).fetchone()
     return row["id"] if row else None

@@ -69,7 +69,7 @@ def scratch(store: Path) -> Iterator[Connection]:
     The scratch file has the projections only: `events` and the other names of the ledger resolve to the attached store.
     """
     with tempfile.TemporaryDirectory(prefix="graphsvc-") as folder:
-        db = sqlite3.connect(Path(folder) / "replay.db", isolation_level=None, uri=True)
+        db = sqlite3.connect(Path(folder) / "replay.db", isolation_level=None, uri=True, factory=Connection)
         with closing(db):
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = OFF")
@@ -121,7 +121,4 @@ def _value(name: str, value: object) -> object:
         return json.dumps(value)
     if name == "content" and isinstance(value, str):
         return zlib.compress(value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, str):
-        # A path or a text may hold a lone surrogate; a TEXT column cannot.
-        return str(value).encode("utf-8", "backslashreplace").decode()
     return value

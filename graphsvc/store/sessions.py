@@ -10,9 +10,13 @@ from typing import Final
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
+PREFIX: Final = "session-"  # of a session's node id; hosts' own ids may begin with it too
+# The host's times; a session without any goes by when its events were received.
 _SELECT: Final = (
-    "SELECT s.id, s.host_id, s.project, p.key AS project_key, t.host, t.title, t.parent, t.relation, t.started_at,"
-    " t.last_at, t.last_event, t.ended, t.isolated,"
+    "SELECT s.id, s.host_id, s.project, p.key AS project_key, t.host, t.title, t.parent, t.relation,"
+    " COALESCE(t.started_at, (SELECT MIN(at) FROM events WHERE session = s.id)) AS started_at,"
+    " COALESCE(t.last_at, (SELECT MAX(at) FROM events WHERE session = s.id)) AS last_at,"
+    " t.last_event, t.ended, t.isolated,"
     " EXISTS (SELECT 1 FROM hidden h JOIN events e ON e.id = h.event WHERE e.session = s.id) AS hides"
     " FROM sessions s JOIN session_state t ON t.session = s.id JOIN projects p ON p.id = s.project"
 )
@@ -37,14 +41,23 @@ class SessionRow:
     isolated: bool
     hides: bool
 
+    def known_as(self, viewer: Viewer) -> str | None:
+        """Return the title; to others none while something is isolated, since the host may have made it from that."""
+        return self.title if not self.hides or viewer.session == self.number else None
 
-def find(db: Connection, name: str) -> SessionRow | None:
-    """Find a session by the host's id, bare or as `session-<id>`; some hosts' own ids begin with `session-`."""
-    for host_id in dict.fromkeys((name, name.removeprefix("session-"))):
-        row = db.execute(f"{_SELECT} WHERE s.host_id = ?", (host_id,)).fetchone()
-        if row:
-            return _row(row)
-    return None
+
+def find(db: Connection, viewer: Viewer, name: str) -> SessionRow | None:
+    """Find a session in the viewer's reach by the host's id, as an answer's `session_id` gives it, or its node id."""
+    bare = name.strip()
+    names = (name, name.removeprefix(PREFIX), bare, bare.removeprefix(PREFIX))
+    found = (by_host_id(db, viewer, host_id) for host_id in dict.fromkeys(names))
+    return next((session for session in found if session is not None), None)
+
+
+def by_host_id(db: Connection, viewer: Viewer, host_id: str) -> SessionRow | None:
+    """Find a session in the viewer's reach by exactly the host's id."""
+    row = db.execute(f"{_SELECT} WHERE s.host_id = ?", (host_id,)).fetchone()
+    return _row(row) if row and viewer.reaches(row["project"]) else None
 
 
 def by_number(db: Connection, number: int) -> SessionRow | None:
@@ -54,11 +67,14 @@ def by_number(db: Connection, number: int) -> SessionRow | None:
 
 
 def latest(db: Connection, viewer: Viewer) -> SessionRow | None:
-    """Return the most recent active session: newest ledger position, not ended, not isolated, no sub-agent."""
+    """Return the most recent active session: newest by its events' times, not ended, not isolated, no sub-agent.
+
+    Not by position: an import takes the newest history first, so the oldest session would be the most recent one.
+    """
     where, values = _scope(viewer)
     row = db.execute(
         f"{_SELECT} WHERE {where} AND t.ended = 0 AND t.isolated = 0 AND COALESCE(t.relation, '') <> 'delegation'"
-        " ORDER BY t.last_event DESC LIMIT 1",
+        " ORDER BY last_at DESC, t.last_event DESC LIMIT 1",
         values,
     ).fetchone()
     return _row(row) if row else None
@@ -86,7 +102,7 @@ def count(db: Connection, viewer: Viewer) -> int:
 
 def nearest(db: Connection, viewer: Viewer, name: str) -> str | None:
     """Return the session id in scope that is spelled most like this one, among the newest 500."""
-    wanted = name.removeprefix("session-")
+    wanted = name.removeprefix(PREFIX)
     ids = [row.session_id for row in page(db, viewer, None, 500)]
     begins = [one for one in ids if wanted and one.startswith(wanted)]
     close = begins or difflib.get_close_matches(wanted[:200], ids, n=1, cutoff=0.5)

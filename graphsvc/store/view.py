@@ -22,6 +22,7 @@ from graphsvc.model import (
     Record,
     Session,
     Stored,
+    ToolCall,
     Version,
 )
 from graphsvc.store import events
@@ -48,6 +49,14 @@ class View:
         found = events.by_origin(self.db, event.project, origin)
         return found if found is not None and found.id < event.id else None
 
+    def rule_events(self, event: Stored, origin: str) -> list[int]:
+        """List the events that rules put behind the event of that origin, before this one."""
+        rows = self.db.execute(
+            "SELECT id FROM events WHERE project = ? AND origin > ? AND origin < ? AND id < ? ORDER BY id",
+            (event.project, f"rule:{origin}:", f"rule:{origin};", event.id),
+        )
+        return [row["id"] for row in rows]
+
     def ids_of_origins(self, event: Stored, origins: Sequence[str]) -> list[int]:
         """Find the ids of those origins that were there before this event."""
         found = events.ids_of_origins(self.db, event.project, origins)
@@ -65,10 +74,6 @@ class View:
         ).fetchone()
         return row["id"] if row else None
 
-    def session_id(self, session: int) -> str:
-        """Return the host's id of a session."""
-        return str(self.db.execute("SELECT host_id FROM sessions WHERE id = ?", (session,)).fetchone()["host_id"])
-
     def children(self, session_id: str) -> list[Session]:
         """List the sessions that name this one as their parent."""
         rows = self.db.execute("SELECT * FROM session_state WHERE parent = ? ORDER BY session", (session_id,))
@@ -83,10 +88,8 @@ class View:
         """Return the tool call a result answers: by its id, else the call right before it that has none either."""
         tool_use_id = result.meta.get("tool_use_id")
         if isinstance(tool_use_id, str):
-            row = self.db.execute(
-                "SELECT event FROM tool_calls WHERE session = ? AND tool_use_id = ?", (result.session, tool_use_id)
-            ).fetchone()
-            return self.event(row["event"]) if row else None
+            call = self.tool_call(result.session, tool_use_id)
+            return self.event(call.event) if call else None
         row = self.db.execute(
             "SELECT id FROM events WHERE session = ? AND seq < ? AND kind IN ('tool_call', 'tool_result')"
             " AND actor IS ? ORDER BY seq DESC LIMIT 1",
@@ -95,6 +98,29 @@ class View:
         before = self.event(row["id"]) if row else None
         unnamed = before is not None and before.kind is EventKind.TOOL_CALL and "tool_use_id" not in before.meta
         return before if unnamed else None
+
+    def tool_call(self, session: int, tool_use_id: str) -> ToolCall | None:
+        """Find a call by its id: the session's own, else one it shares with the session it was copied from."""
+        row = self.db.execute(
+            "SELECT * FROM tool_calls WHERE session = ? AND tool_use_id = ?", (session, tool_use_id)
+        ).fetchone()
+        row = (
+            row
+            or self.db.execute(
+                "SELECT t.* FROM membership m JOIN tool_calls t ON t.event = m.event"
+                " WHERE m.session = ? AND t.tool_use_id = ?",
+                (session, tool_use_id),
+            ).fetchone()
+        )
+        return ToolCall(**dict(row)) if row else None
+
+    def isolated_at(self, session: int, ts: str) -> bool:
+        """Say whether the session was isolated at a moment of the host's clock."""
+        row = self.db.execute(
+            "SELECT body FROM events WHERE session = ? AND kind = ? AND at <= ? ORDER BY at DESC, id DESC LIMIT 1",
+            (session, EventKind.ISOLATION, ts),
+        ).fetchone()
+        return row is not None and row["body"] == b"on"
 
     def hidden(self, event: int) -> bool:
         """Say whether an event is isolated and not published."""
@@ -112,29 +138,45 @@ class View:
         row = self.db.execute("SELECT * FROM knowledge_assets WHERE id = ?", (number,)).fetchone()
         return Asset(**dict(row)) if row else None
 
-    def version_before(self, asset: int, at: str, event: int, session: int) -> Version | None:
-        """Return the newest version before a moment, among those the session may see."""
-        return self._version(asset, "(v.at, v.event) < (?, ?)", "DESC", (at, event), session)
+    def version_before(self, asset: int, event: Stored) -> Version | None:
+        """Return the newest version before this event, among those that all its readers may see."""
+        return self._version(asset, event, "(v.at, v.event) < (?, ?)", "DESC")
 
-    def version_after(self, asset: int, at: str, event: int, session: int) -> Version | None:
-        """Return the oldest version after a moment, among those the session may see."""
-        return self._version(asset, "(v.at, v.event) > (?, ?)", "ASC", (at, event), session)
+    def version_after(self, asset: int, event: Stored) -> Version | None:
+        """Return the oldest version after this event, among those that all its readers may see."""
+        return self._version(asset, event, "(v.at, v.event) > (?, ?)", "ASC")
 
-    def _version(self, asset: int, where: str, order: str, key: tuple[object, ...], session: int) -> Version | None:
-        condition, values = clause(Viewer(session=session), "v.event")
+    def _version(self, asset: int, event: Stored, where: str, order: str) -> Version | None:
+        condition, values = clause(Viewer(session=event.session if event.isolated else None), "v.event")
         row = self.db.execute(
             f"SELECT v.* FROM asset_versions v WHERE v.asset = ? AND {where} AND {condition}"
             f" ORDER BY v.at {order}, v.event {order} LIMIT 1",
-            (asset, *key, *values),
+            (asset, event.at, event.id, *values),
         ).fetchone()
         return version(row) if row else None
 
-    def uncommitted(self, session: int, at: str) -> list[tuple[Version, str]]:
-        """List the versions the session wrote until a moment that no commit covers yet, with their paths."""
+    def shared_version(self, asset: int) -> bool:
+        """Say whether all may see a version of the asset."""
+        row = self.db.execute(
+            "SELECT 1 FROM asset_versions v WHERE v.asset = ?"
+            " AND NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event) LIMIT 1",
+            (asset,),
+        ).fetchone()
+        return row is not None
+
+    def uncommitted(self, event: Stored, *, everyone: bool) -> list[tuple[Version, str]]:
+        """List the versions written until this event that nothing covers yet, with their paths.
+
+        Those of its session, or of everyone in the project; when the event is isolated only isolated ones, else only
+        those that all its readers may see and the session's own.
+        """
+        condition, values = clause(Viewer(session=event.session), "v.event")
+        hidden = "EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event)" if event.isolated else "1"
+        scope, key = ("v.project = ?", event.project) if everyone else ("v.session = ?", event.session)
         rows = self.db.execute(
             "SELECT v.*, a.path FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
-            " WHERE v.session = ? AND v.ref IS NULL AND v.at <= ? ORDER BY v.at, v.event",
-            (session, at),
+            f" WHERE {scope} AND v.ref IS NULL AND v.at <= ? AND {hidden} AND {condition} ORDER BY v.at, v.event",
+            (key, event.at, *values),
         )
         return [(version(row), row["path"]) for row in rows]
 
@@ -151,6 +193,15 @@ class View:
         ).fetchone()
         return _mention(row) if row else None
 
+    def stale_mentions(self, asset: int, named: Sequence[str]) -> list[Mention]:
+        """List the paths an asset's text named and no longer names."""
+        rows = self.db.execute(
+            "SELECT * FROM mentions WHERE src_type = 'asset' AND src = ? AND live = 1"
+            " AND path NOT IN (SELECT value FROM json_each(?))",
+            (asset, json.dumps(list(named))),
+        )
+        return [_mention(row) for row in rows]
+
     def edge(self, kind: EdgeType, src_type: NodeType, src: int, dst_type: NodeType, dst: int) -> Edge | None:
         """Find one edge by its key."""
         row = self.db.execute(
@@ -159,12 +210,14 @@ class View:
         ).fetchone()
         return edge(row) if row else None
 
-    def live_links(self, asset: int) -> list[Edge]:
-        """List the links of an asset's text to other assets that have not ended."""
+    def inferred(self, session: int) -> list[Edge]:
+        """List the standing edges between this session and others that shared records suggest."""
         rows = self.db.execute(
-            "SELECT * FROM lineage_edges WHERE src_type = 'asset' AND src = ? AND type = 'references'"
-            " AND dst_type = 'asset' AND end_event IS NULL",
-            (asset,),
+            "SELECT * FROM lineage_edges WHERE src_type = 'session' AND src = ? AND type = 'precedes'"
+            " AND dst_type = 'session' AND confidence = 'inferred' AND end_event IS NULL"
+            " UNION ALL SELECT * FROM lineage_edges WHERE dst_type = 'session' AND dst = ? AND type = 'precedes'"
+            " AND src_type = 'session' AND confidence = 'inferred' AND end_event IS NULL",
+            (session, session),
         )
         return [edge(row) for row in rows]
 
@@ -173,11 +226,17 @@ class View:
         row = self.db.execute("SELECT * FROM records WHERE id = ?", (number,)).fetchone()
         return record(row) if row else None
 
+    def record_by_id(self, name: str) -> Record | None:
+        """Find a record by the id that people see, `decision-41`, or its bare number."""
+        digits = name.rpartition("-")[2]
+        return self.record(int(digits)) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
+
     def record_by_key(self, session: int, kind: NodeType, key: str) -> Record | None:
-        """Find the newest record of a session by the host's own id of it."""
+        """Find the newest record of a session, or of those it was copied from, by the host's own id of it."""
         row = self.db.execute(
-            "SELECT * FROM records WHERE session = ? AND type = ? AND key = ? ORDER BY id DESC LIMIT 1",
-            (session, kind, key),
+            "SELECT * FROM records WHERE type = ? AND key = ?"
+            " AND (session = ? OR id IN (SELECT event FROM membership WHERE session = ?)) ORDER BY id DESC LIMIT 1",
+            (kind, key, session, session),
         ).fetchone()
         return record(row) if row else None
 
@@ -233,7 +292,7 @@ def edge(row: sqlite3.Row) -> Edge:
 
 def _mention(row: sqlite3.Row) -> Mention:
     values = dict(row)
-    return Mention(**{**values, "src_type": NodeType(values["src_type"])})
+    return Mention(**{**values, "src_type": NodeType(values["src_type"]), "live": bool(values["live"])})
 
 
 def _session(row: sqlite3.Row) -> Session:

@@ -12,8 +12,9 @@ from typing import Final
 
 from graphsvc.store.database import Connection
 
-# One constant text, whatever was asked.
+# Constant texts, whatever was asked.
 NOTE: Final = "isolated sessions exist; their content is visible to them only"
+NO_VIEWER: Final = "the viewer is no session that is known: leave it out, or name one that is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ class Viewer:
     def reaches(self, project: int) -> bool:
         """Say whether ids of this project resolve for the viewer."""
         return self.everywhere or self.project is None or self.project == project
+
+    def reach(self, column: str) -> tuple[str, list[object]]:
+        """Return `reaches` as a WHERE condition on the column of a project, and its parameters."""
+        return ("1", []) if self.everywhere or self.project is None else (f"{column} = ?", [self.project])
 
 
 def clause(viewer: Viewer, event: str) -> tuple[str, list[object]]:
@@ -52,7 +57,11 @@ def visible(db: Connection, viewer: Viewer, event: int) -> bool:
 
 
 def any_hidden(db: Connection, viewer: Viewer) -> bool:
-    """Say whether isolated rows exist that this viewer may not see."""
+    """Say whether isolated rows exist in the viewer's reach that it may not see."""
     condition, values = clause(viewer, "h.event")
-    row = db.execute(f"SELECT 1 FROM hidden h WHERE NOT {condition} LIMIT 1", values).fetchone()
+    reach, project = viewer.reach("e.project")
+    row = db.execute(
+        f"SELECT 1 FROM hidden h JOIN events e ON e.id = h.event WHERE {reach} AND NOT {condition} LIMIT 1",
+        [*project, *values],
+    ).fetchone()
     return row is not None

@@ -148,7 +148,7 @@ def indexed(db: Connection, version: str) -> int:
 @contextmanager
 def reading(db: Connection, analyse: Analyse, version: str, scope: Scope) -> Iterator[Reader]:
     """Open the index together with the tail that it does not hold yet."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as memory:
         for (statement,) in db.execute("SELECT sql FROM sqlite_master WHERE name = 'words'"):
             memory.execute(statement)
             memory.execute(statement.replace("words", "asked", 1))

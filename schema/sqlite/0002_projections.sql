@@ -32,8 +32,10 @@ CREATE TABLE tool_calls (
   session INTEGER NOT NULL,
   tool_use_id TEXT NOT NULL,
   event INTEGER NOT NULL,
+  result INTEGER,
   PRIMARY KEY (session, tool_use_id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX tool_calls_by_event ON tool_calls (event);
 
 CREATE TABLE records (
   id INTEGER PRIMARY KEY,
@@ -49,11 +51,11 @@ CREATE TABLE records (
   superseded_by INTEGER,
   at TEXT NOT NULL,
   changed_event INTEGER NOT NULL,
-  changed_at TEXT NOT NULL
+  changed_ts TEXT
 ) STRICT;
 CREATE INDEX records_by_project ON records (project, type, status, at);
 CREATE INDEX records_by_session ON records (session, type, status);
-CREATE INDEX records_by_key ON records (session, type, key);
+CREATE INDEX records_by_key ON records (type, key, session);
 
 -- The protocol's names for the same rows (§3).
 CREATE VIEW goals AS SELECT * FROM records WHERE type = 'goal';
@@ -95,8 +97,10 @@ CREATE TABLE mentions (
   rule TEXT NOT NULL,
   event INTEGER NOT NULL,
   at TEXT NOT NULL,
+  live INTEGER NOT NULL,
   PRIMARY KEY (project, path, src_type, src, rule)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX mentions_by_src ON mentions (src_type, src);
 
 CREATE TABLE lineage_edges (
   type TEXT NOT NULL,
