@@ -29,7 +29,7 @@ def parse(text: str) -> datetime:
     if not re.match(r"\d{4}-?\d{2}-?\d{2}", text):
         raise ValueError(text)
     moment = datetime.fromisoformat(text)
-    moment.astimezone(UTC)  # year 1 and year 9999 overflow here, not at the first use
+    utc_text(moment)  # year 1 and year 9999 overflow here, not at the first use
     return moment
 
 

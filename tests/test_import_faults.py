@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 
 from graphsvc.errors import InvalidInput
 from graphsvc.importers.neutral import parse_event
+from graphsvc.importers.run import import_files
+from graphsvc.memory import capture
+from graphsvc.model import TALK_KINDS
+from graphsvc.store import events
 
 FIXTURES = Path(__file__).parent / "fixtures" / "importers"
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -41,6 +45,13 @@ FAULTS = {
     "kind: 'gossip' is unknown": line(event(92, kind="gossip")),
 }
 DEEPER = b'{"session_id": "s1", "meta": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+def nested(depth):
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 @pytest.fixture
@@ -205,22 +216,77 @@ def test_a_damaged_tail_is_a_gap_behind_what_came_before(log, tmp_path):
     assert len(log.events) == 2
 
 
+@pytest.mark.parametrize("keep", [4, 2000, 0.5, 0.9, -30])
+def test_a_cut_log_is_captured_as_far_as_it_can_be_unpacked(log, tmp_path, keep):
+    data = packed(b"".join(line(event(n, body=os.urandom(500).hex())) + b"\n" for n in range(1000)))
+    path = tmp_path / "cut"
+    path.write_bytes(data[: int(len(data) * keep) if isinstance(keep, float) else keep])
+
+    report = log.load(path)
+
+    assert [gap["reason"] for gap in report.gaps] == ["unfinished zstd frame"]
+    assert (report.files, report.skipped) == (1, [])
+    assert [event.origin for event in log.events] == [f"o{n}" for n in range(len(log.events))]
+    assert len(log.events) >= (path.stat().st_size / len(data) - 0.15) * 1000
+
+
+@pytest.mark.parametrize("size", [500, 0])
+def test_a_log_damaged_at_two_thirds_is_captured_up_to_the_damage(log, tmp_path, size):
+    rows = 1000 if size else 40_000  # without noise whole blocks are smaller than what is unpacked at once
+    text = b"".join(line(event(n, body=os.urandom(size).hex())) + b"\n" for n in range(rows))
+    data = bytearray(zstandard.ZstdCompressor(write_checksum=True).compress(text))
+    middle = len(data) * 2 // 3
+    data[middle : middle + 64] = bytes(byte ^ 0xFF for byte in data[middle : middle + 64])
+    path = tmp_path / "flipped"
+    path.write_bytes(data)
+
+    report = log.load(path)
+
+    assert report.gaps[-1]["reason"].startswith("damaged zstd data")
+    assert [event.origin for event in log.events[: rows // 2]] == [f"o{n}" for n in range(rows // 2)]
+
+
+def test_blocks_before_the_damage_survive_in_the_chunk_that_holds_it(log, tmp_path):
+    packer = zstandard.ZstdCompressor().compressobj()
+    blocks = [
+        packer.compress(line(event(n)) + b"\n") + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for n in range(5)
+    ]
+    path = tmp_path / "small"
+    path.write_bytes(b"".join(blocks) + b"\xff" * 20)
+
+    report = log.load(path)
+
+    assert [gap["line"] for gap in report.gaps] == [6]
+    assert len(log.events) == 5
+
+
+def test_a_packed_file_that_yields_nothing_is_a_gap(log, tmp_path):
+    path = tmp_path / "broken.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + b"\xff" * 40)
+
+    report = log.load(path)
+
+    assert (report.files, report.skipped) == (1, [])
+    assert [gap["line"] for gap in report.gaps] == [1]
+    assert report.gaps[0]["reason"].startswith("damaged zstd data")
+
+
 def test_what_is_no_transcript_is_skipped_with_a_reason(log, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "blank").write_bytes(b"\n \r\n")
     (tmp_path / "notes.jsonl").write_bytes(b"# Notes\n\nnot JSON\n")
     (tmp_path / "other.jsonl").write_bytes(b'{"level": "info", "message": "started"}\n')
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 8000)
-    (tmp_path / "broken.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"\xff" * 40)
+    (tmp_path / "nothing.zst").write_bytes(packed(b""))
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "empty")
 
     report = log.load(tmp_path, tmp_path / "missing")
 
     reasons = {Path(skip["file"]).name: skip["reason"] for skip in report.skipped}
-    assert reasons.pop("broken.zst").startswith("damaged zstd data")
     assert reasons == {
         "empty": "empty file",
+        "nothing.zst": "empty file",
         "blank": "empty file",
         "notes.jsonl": "no known format",
         "other.jsonl": "no known format",
@@ -326,6 +392,9 @@ def test_a_stated_project_stands_on_every_event(log, tmp_path):
         ({"meta": []}, "meta"),
         ({"meta": {"is_error": 1}}, "meta.is_error"),
         ({"meta": {"tool_name": None}}, "meta.tool_name"),
+        ({"meta": {"n": float("inf")}}, "meta"),
+        ({"meta": {"a": [{"b": [0, float("nan")]}]}}, "meta"),
+        ({"meta": {"a": nested(400)}}, "meta"),
         ({"colour": "red"}, "colour"),
     ],
 )
@@ -353,12 +422,25 @@ def test_a_time_without_a_zone_counts_as_utc_and_is_marked():
     assert (zoned.ts, zoned.meta) == ("2026-11-30T08:26:36.000000Z", {})
 
 
+@pytest.mark.parametrize("ts", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00"])
+def test_a_time_that_utc_has_no_year_for_is_kept_as_text(ts):
+    stated = parse_event(event(1, ts=ts, meta={"host": "h"}))
+
+    assert (stated.ts, stated.meta) == (None, {"host": "h", "ts_raw": ts})
+
+
 def places(value, path=()):
     """List every place in a JSON value."""
     yield path
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:
         yield from places(part, (*path, key))
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
 
 
 def changed(value, path, new):
@@ -385,3 +467,34 @@ def test_a_value_of_any_other_shape_crashes_no_importer(tmp_path_factory, name, 
 
     assert len(report.gaps) + len(report.skipped) <= 1
     json.dumps(report.to_json(), ensure_ascii=False).encode()
+
+
+UNUSABLE = "a\0b\ud800" + "x" * 5000
+
+
+def stored(db, file, *lines):
+    """Import lines into a store and take them out again; return the report and what was said."""
+    file.write_text("".join(part + "\n" for part in lines), "utf-8")
+    db.execute("BEGIN")
+    report = import_files(
+        [file], capture=lambda batch: capture.capture(db, batch), known=lambda _: None, record=lambda *_: None
+    )
+    said = {(one.kind, one.body) for one in events.after(db, 0) if one.kind in TALK_KINDS[:4]}
+    db.execute("ROLLBACK")
+    return report, said
+
+
+@pytest.mark.parametrize("name", ["claude.jsonl", "dsh.jsonl", "codex.jsonl", "neutral.jsonl", "run.traj"])
+def test_a_text_no_key_can_hold_costs_no_more_than_its_own_line(db, tmp_path, name):
+    text = (FIXTURES / name).read_text("utf-8")
+    records = [json.loads(part) for part in ([text] if name == "run.traj" else text.split("\n")) if part.strip()]
+    lines = [json.dumps(record) for record in records]
+    for number, record in enumerate(records):
+        before, after = lines[:number], lines[number + 1 :]
+        _, others = stored(db, tmp_path / "log", *before, "// unreadable", *after)
+        for path in [path for path in places(record) if isinstance(at(record, path), str)]:
+            bad = json.dumps(changed(record, path, UNUSABLE))
+
+            report, said = stored(db, tmp_path / "log", *before, bad, *after)
+
+            assert (len(report.gaps) <= 1, report.skipped, others - said) == (True, [], set()), (number, path)

@@ -33,7 +33,7 @@ def written(tmp_path):
 
     def write(*records, name="session"):
         path = tmp_path / name
-        path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf-8")
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
         return path
 
     return write
@@ -143,6 +143,21 @@ def test_a_boundary_without_summary_is_a_checkpoint_and_one_at_the_end_waits(log
     )
 
 
+def test_a_checkpoint_that_comes_late_takes_no_record_back_to_its_cwd(log, written):
+    boundary = claude("system", 1, subtype="compact_boundary", content="compacted")
+    moved = claude("attachment", 2, attachment={"type": "hook_additional_context", "content": "c"}, cwd="/q")
+    words = claude("user", 3, message={"content": "on"})
+    del words["cwd"]
+    log.load(written(boundary, moved, words))
+
+    assert [(str(event.kind), event.cwd) for event in log.events] == [
+        ("raw", "/p"),
+        ("raw", "/q"),
+        ("compact_checkpoint", "/p"),
+        ("user_message", "/q"),
+    ]
+
+
 def test_an_edit_the_user_changed_carries_what_was_written(log, written):
     outcome = {"originalFile": "a b", "oldString": "b", "newString": "mine", "userModified": True}
     block = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
@@ -158,6 +173,52 @@ def test_records_before_the_first_cwd_get_the_cwd_of_the_head(log, written):
     assert [event.cwd for event in log.events] == ["/p"] * 3
     assert len({event.origin for event in log.events}) == 3
     assert log.events[0].meta["inferred"] is True
+
+
+@pytest.mark.parametrize("cwd", ["\0", "/a\ud800b", "/" + "x" * 4096, 7])
+def test_a_claude_cwd_that_is_none_is_not_remembered(log, written, cwd):
+    words = [claude("user", n, message={"content": f"m{n}"}) for n in (1, 2, 3)]
+    del words[2]["cwd"]
+    words[1]["cwd"] = cwd
+    report = log.load(written(*words))
+
+    assert report.gaps == []
+    assert [event.cwd for event in log.events] == ["/p"] * 3
+    assert ["cwd_unusable" in event.meta for event in log.events] == [False, True, False]
+
+
+@pytest.mark.parametrize("session", ["\0", "c\ud800", "x" * 1025, 7])
+def test_a_claude_record_without_a_session_that_can_be_one_is_a_gap_alone(log, written, session):
+    words = [claude("user", n, message={"content": f"m{n}"}) for n in (1, 2, 3)]
+    words[1]["sessionId"] = session
+    del words[2]["sessionId"]
+    report = log.load(written(*words))
+
+    assert [gap["line"] for gap in report.gaps] == [2]
+    assert report.gaps[0]["reason"].startswith("session id: ")
+    assert [(event.session_id, event.body) for event in log.events] == [("c1", "m1"), ("c1", "m3")]
+
+
+def test_ids_that_no_key_can_hold_are_escaped_and_stay_two(log, written):
+    calls = [{"type": "tool_use", "id": f"t\ud800{n}", "name": "Read", "input": {"path": f"f{n}"}} for n in (1, 2)]
+    results = [{"type": "tool_result", "tool_use_id": f"t\ud800{n}", "content": "ok"} for n in (1, 2)]
+    records = [claude("assistant", 1, message={"content": calls}), claude("user", 2, message={"content": results})]
+    log.load(written(*records))
+
+    first, second = log.of("tool_call")
+    assert first.meta["tool_use_id"].startswith("t\\ud8001~")
+    assert first.meta["tool_use_id"] != second.meta["tool_use_id"]
+    assert [event.meta for event in log.of("tool_result")] == [
+        {"host": "claude-code", "tool_use_id": call.meta["tool_use_id"], "tool_name": "Read", "file_path": path}
+        for call, path in ((first, "f1"), (second, "f2"))
+    ]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "at noon", 1796028067386])
+def test_a_time_of_the_host_that_cannot_be_read_is_kept_as_text(log, written, time):
+    log.load(written(claude("user", 1, message={"content": "hi"}, timestamp=time)))
+
+    assert (log.events[0].ts, log.events[0].meta["ts_raw"]) == (None, str(time))
 
 
 # dsh
@@ -264,6 +325,31 @@ def test_a_dsh_log_without_its_header_gets_a_session_of_its_own(log, written):
     assert log.events[0].meta["inferred"] is True
 
 
+@pytest.mark.parametrize("cwd", ["/a\ud800b", "\0", "/" + "x" * 4096, ["/p"]])
+def test_a_dsh_header_with_a_cwd_that_is_none_loses_nothing(log, written, cwd):
+    records = [{"type": "session", "id": "d1", "createdAt": 1, "cwd": cwd}, dsh("user/message", 0, content="hi")]
+    report = log.load(written(*records))
+
+    assert report.gaps == []
+    assert [(event.session_id, event.cwd) for event in log.events] == [("d1", None)] * 2
+    assert log.events[0].meta["cwd_unusable"]
+
+
+def test_a_dsh_header_whose_id_is_none_is_a_gap_and_tells_the_rest(log, written):
+    header = {"type": "session", "id": "d\0", "createdAt": 1, "cwd": "/p", "parentSession": "d0", "seedLength": 1}
+    report = log.load(written(header, dsh("user/message", 0, content="hi")))
+
+    assert [(gap["line"], gap["reason"]) for gap in report.gaps] == [(1, "session id: holds a NUL or a lone surrogate")]
+    assert [(event.origin, event.cwd) for event in log.events] == [("dsh:d0:0", "/p")]
+    assert log.events[0].session_id.startswith("dsh-")
+
+
+def test_a_dsh_time_that_is_none_is_kept_as_text(log, written):
+    log.load(written({"type": "session", "id": "d1", "createdAt": 10**30}, {**dsh("x", 0), "time": "noon"}))
+
+    assert [event.meta["ts_raw"] for event in log.events] == [str(10**30), "noon"]
+
+
 # Codex
 
 
@@ -312,6 +398,25 @@ def test_a_codex_fork_names_its_parent(log, written):
 
     assert log.events[0].meta == {"host": "codex", "message_id": "x2", "parent": "x1", "relation": "fork"}
     assert {(event.session_id, event.cwd) for event in log.events} == {("x2", "/p")}
+
+
+def test_a_codex_turn_with_a_cwd_that_is_none_is_kept_and_not_remembered(log, written):
+    words = codex("event_msg", type="user_message", message="on")
+    records = [codex("session_meta", id="x1", cwd="/p"), codex("turn_context", cwd="/q\0"), words]
+    report = log.load(written(*records))
+
+    assert report.gaps == []
+    assert {event.cwd for event in log.events} == {"/p"}
+    assert log.of("raw")[0].meta["cwd_unusable"].startswith("/q\\x00~")
+
+
+def test_a_codex_session_whose_id_is_none_is_a_gap_and_the_rest_is_captured(log, written):
+    records = [codex("session_meta", id="x\ud800"), codex("event_msg", type="user_message", message="on")]
+    report = log.load(written(*records))
+
+    assert [gap["line"] for gap in report.gaps] == [1]
+    assert log.bodies("user_message") == ["on"]
+    assert log.events[0].session_id.startswith("codex-")
 
 
 # SWE-agent

@@ -11,19 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from graphsvc import clock
-from graphsvc.importers.source import Head, Item, Noise, Record, Unknown
+from graphsvc.importers import calls
+from graphsvc.importers.calls import Call
+from graphsvc.importers.source import Gap, Head, Item, Noise, Record, Unknown
 from graphsvc.importers.values import (
-    Call,
     Numbering,
     as_json,
     block_text,
     digest,
+    host_time,
+    identifier,
     mapping,
+    named,
     present,
+    session_fault,
     split,
+    stated_cwd,
     text,
     type_name,
+    unusable_cwd,
 )
 from graphsvc.model import Event, EventKind
 
@@ -54,7 +60,7 @@ class _File:
     numbering: Numbering = field(default_factory=Numbering)
     calls: dict[str, Call] = field(default_factory=dict)
     prompts: set[str] = field(default_factory=set)
-    boundary: Record | None = None  # a compaction whose summary has not come yet
+    boundary: tuple[int, _Source] | None = None  # line and record of a compaction whose summary has not come yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +75,23 @@ class _Source:
 
     def event(self, kind: EventKind, origin: str | int, body: str, **meta: object) -> Event:
         """Build an event; a number as origin is the index of a block."""
-        ts, naive = clock.from_host(self.record.get("timestamp"))
-        actor = text(self.record, "agentId") or ("sidechain" if self.record.get("isSidechain") is True else None)
-        message = text(mapping(self.record, "message"), "id")
+        ts, about_ts = host_time(self.record.get("timestamp"))
+        actor = identifier(self.record, "agentId") or ("sidechain" if self.record.get("isSidechain") is True else None)
+        shared = {
+            "host": HOST,
+            "message_id": identifier(mapping(self.record, "message"), "id"),
+            "inferred": self.inferred,
+            "cwd_unusable": unusable_cwd(self.record),
+        }
         return Event(
             session_id=self.session_id,
             kind=kind,
-            origin=f"{self.base}:{origin}" if isinstance(origin, int) else origin,
+            origin=named(f"{self.base}:{origin}" if isinstance(origin, int) else origin),
             body=body,
             ts=ts,
             cwd=self.cwd,
             actor=actor,
-            meta=present(host=HOST, message_id=message, inferred=self.inferred, ts_naive=naive, **meta),
+            meta=present(**shared, **about_ts, **meta),
         )
 
     def raw(self, origin: str | int, body: str, record: str, **meta: object) -> Event:
@@ -88,7 +99,7 @@ class _Source:
         return self.event(EventKind.RAW, origin, body, record=record, **meta)
 
 
-_Found = Event | Noise | Unknown
+_Found = Event | Noise | Unknown | Gap
 
 
 def parse(records: Iterable[Record], head: Head) -> Iterator[Item]:
@@ -104,20 +115,20 @@ def parse(records: Iterable[Record], head: Head) -> Iterator[Item]:
 def _record(file: _File, record: Record) -> Iterator[_Found]:
     value = record.value
     kind = text(value, "type")
-    reader = _READERS.get(kind)
-    if reader is None:
-        if kind in _NOISE:
-            yield Noise(kind)
-            return
+    if kind in _NOISE and kind not in _READERS:
+        yield Noise(kind)
+    elif fault := session_fault(value.get("sessionId")):
+        yield Gap(record.line, fault)
+    elif kind in _READERS:
+        yield from _READERS[kind](file, record)
+    else:
         yield Unknown(type_name(value.get("type")))
         yield _source(file, value).raw(0, as_json(value), type_name(value.get("type")))
-        return
-    yield from reader(file, record)
 
 
 def _source(file: _File, value: Mapping[str, object]) -> _Source:
     file.session_id = text(value, "sessionId") or file.session_id
-    file.cwd = text(value, "cwd") or file.cwd
+    file.cwd = stated_cwd(value) or file.cwd
     uuid = text(value, "uuid")
     if uuid:
         base, inferred = f"claude:{uuid}", file.head.inferred
@@ -166,17 +177,14 @@ def _user_block(file: _File, source: _Source, index: int, block: object) -> Iter
 
 
 def _tool_result(file: _File, source: _Source, index: int, block: Mapping[str, object]) -> Iterator[_Found]:
-    tool_use_id = text(block, "tool_use_id")
+    tool_use_id = identifier(block, "tool_use_id")
     origin = f"claude:tool:{tool_use_id}:result" if tool_use_id else f"{source.base}:{index}"
     body, others = split(block.get("content"))
-    call = file.calls.get(tool_use_id)
     yield source.event(
         EventKind.TOOL_RESULT,
         origin,
         body,
-        tool_use_id=tool_use_id,
-        tool_name=call.tool_name if call else None,
-        file_path=call.file_path if call else None,
+        **calls.about(tool_use_id, file.calls.get(tool_use_id)),
         is_error=block.get("is_error") is True,
         **_outcome(mapping(source.record, "toolUseResult")),
     )
@@ -230,19 +238,12 @@ def _assistant_block(file: _File, source: _Source, index: int, block: object) ->
 
 
 def _tool_call(file: _File, source: _Source, index: int, block: Mapping[str, object]) -> Event:
-    tool_use_id, name, given = text(block, "id"), text(block, "name"), block.get("input")
-    body = given if isinstance(given, str) else as_json(given)
-    call = Call.of(name, body, mapping(block, "input"))
+    tool_use_id = identifier(block, "id")
+    body, call = calls.read(text(block, "name"), block.get("input"))
     if tool_use_id:
         file.calls[tool_use_id] = call
-    return source.event(
-        EventKind.TOOL_CALL,
-        f"claude:tool:{tool_use_id}:call" if tool_use_id else index,
-        body,
-        tool_use_id=tool_use_id,
-        tool_name=name,
-        file_path=call.file_path,
-    )
+    origin = f"claude:tool:{tool_use_id}:call" if tool_use_id else index
+    return source.event(EventKind.TOOL_CALL, origin, body, **calls.about(tool_use_id, call))
 
 
 def _system(file: _File, record: Record) -> Iterator[_Found]:
@@ -253,7 +254,7 @@ def _system(file: _File, record: Record) -> Iterator[_Found]:
         return
     source = _source(file, record.value)
     if subtype == "compact_boundary":
-        file.boundary = record
+        file.boundary = record.line, source
         yield source.raw(0, text(record.value, "content"), name, **_boundary_meta(record.value))
     elif subtype in {"informational", "local_command"} and text(record.value, "content"):
         yield source.raw(0, text(record.value, "content"), name)
@@ -264,7 +265,7 @@ def _system(file: _File, record: Record) -> Iterator[_Found]:
 
 
 def _summary(file: _File, source: _Source, content: object) -> Iterator[_Found]:
-    boundary = file.boundary.value if file.boundary else {}
+    boundary = file.boundary[1].record if file.boundary else {}
     file.boundary = None
     mark = text(boundary, "uuid") or text(source.record, "parentUuid") or text(source.record, "uuid")
     body, others = split(content)
@@ -277,22 +278,15 @@ def _summary(file: _File, source: _Source, content: object) -> Iterator[_Found]:
 def _interrupted(file: _File, record: Record) -> Iterator[Item]:
     """A boundary whose summary does not follow is a checkpoint all the same."""
     value = record.value
-    boundary = file.boundary
     talk = text(value, "type") in {"user", "assistant"} and value.get("isSidechain") is not True
-    if boundary is None or not talk or value.get("isCompactSummary") is True:
+    if file.boundary is None or not talk or value.get("isCompactSummary") is True:
         return
+    line, source = file.boundary
     file.boundary = None
-    source = _source(file, boundary.value)
-    mark = text(boundary.value, "uuid")
-    yield (
-        boundary.line,
-        source.event(
-            EventKind.COMPACT_CHECKPOINT,
-            f"claude:compact:{mark}" if mark else f"{source.base}:checkpoint",
-            text(boundary.value, "content"),
-            **_boundary_meta(boundary.value),
-        ),
-    )
+    mark = text(source.record, "uuid")
+    origin = f"claude:compact:{mark}" if mark else f"{source.base}:checkpoint"
+    body = text(source.record, "content")
+    yield line, source.event(EventKind.COMPACT_CHECKPOINT, origin, body, **_boundary_meta(source.record))
 
 
 def _boundary_meta(boundary: Mapping[str, object]) -> dict[str, object]:

@@ -11,22 +11,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from graphsvc import clock
-from graphsvc.importers.source import Head, Item, Noise, Record, Unknown, UnreadableError, parse_object
+from graphsvc.importers import calls
+from graphsvc.importers.calls import Call
+from graphsvc.importers.source import Gap, Head, Item, Noise, Record, Unknown
 from graphsvc.importers.values import (
-    Call,
     Numbering,
     as_json,
     block_text,
-    contains_all,
     digest,
+    host_time,
+    identifier,
     items,
     mapping,
+    named,
     objects,
     present,
+    session_fault,
     split,
+    stated_cwd,
     text,
     type_name,
+    unusable_cwd,
 )
 from graphsvc.model import Event, EventKind
 
@@ -38,7 +43,7 @@ _NOISE: Final = frozenset(
         "event_msg/context_compacted", "event_msg/exec_command_begin", "event_msg/exec_command_output_delta",
         "event_msg/mcp_tool_call_begin", "event_msg/patch_apply_begin", "event_msg/task_started",
         "event_msg/thread_settings_applied", "event_msg/token_count", "event_msg/web_search_begin",
-        "inter_agent_communication_metadata", "response_item/ghost_snapshot", "turn_context", "world_state",
+        "inter_agent_communication_metadata", "response_item/ghost_snapshot", "world_state",
     }
 )  # fmt: skip
 # Kept as they are: they tell what happened, and belong to no tool of the conversation.
@@ -66,7 +71,6 @@ _MAX_HELD: Final = 64
 class _File:
     """What the records read so far say about the next ones."""
 
-    head: Head
     session_id: str
     cwd: str | None
     started: bool = False
@@ -101,15 +105,20 @@ class _Source:
 
     def event(self, kind: EventKind, origin: str, body: str, **meta: object) -> Event:
         """Build an event of this record."""
-        ts, naive = clock.from_host(self.record.get("timestamp"))
+        ts, about_ts = host_time(self.record.get("timestamp"))
+        shared = {
+            "host": HOST,
+            "message_id": identifier(self.payload, "id"),
+            "cwd_unusable": unusable_cwd(self.payload),
+        }
         return Event(
             session_id=self.file.session_id,
             kind=kind,
-            origin=origin,
+            origin=named(origin),
             body=body,
             ts=ts,
             cwd=self.file.cwd,
-            meta=present(host=HOST, message_id=text(self.payload, "id"), ts_naive=naive, **meta),
+            meta=present(**shared, **about_ts, **meta),
         )
 
     def raw(self, origin: str, body: str, **meta: object) -> Event:
@@ -126,12 +135,12 @@ class _Source:
         return self.event(kind, f"{key}:{number}", body, inferred=True, **meta)
 
 
-_Found = Event | Noise | Unknown
+_Found = Event | Noise | Unknown | Gap
 
 
 def parse(records: Iterable[Record], head: Head) -> Iterator[Item]:
     """Yield what the records of a rollout say, in file order."""
-    file = _File(head=head, session_id=head.session_id, cwd=head.cwd)
+    file = _File(session_id=head.session_id, cwd=head.cwd)
     for record in records:
         source = _Source(file, record.line, record.value)
         for found in _record(source):
@@ -144,8 +153,6 @@ def parse(records: Iterable[Record], head: Head) -> Iterator[Item]:
 
 def _record(source: _Source) -> Iterator[_Found]:
     name = source.name
-    if name == "turn_context":
-        source.file.cwd = text(source.payload, "cwd") or source.file.cwd
     if name in _NOISE:
         yield Noise(name)
     elif name in _READERS:
@@ -159,12 +166,14 @@ def _record(source: _Source) -> Iterator[_Found]:
 def _session_meta(source: _Source) -> Iterator[_Found]:
     """The first one names the session; later ones are copies of forks and sub-agents."""
     file, payload = source.file, source.payload
-    if file.started or file.session_id not in {text(payload, "id"), text(payload, "session_id")}:
-        yield source.raw(source.base(), as_json(source.record))
+    ids = [payload.get(key) for key in ("id", "session_id")]
+    if file.started or file.session_id not in ids:
+        fault = None if file.started else next(filter(None, map(session_fault, ids)), None)
+        yield Gap(source.line, fault) if fault else source.raw(source.base(), as_json(source.record))
         return
     file.started = True
-    file.cwd = text(payload, "cwd") or file.cwd
-    forked, spawned = text(payload, "forked_from_id"), _spawned_by(payload)
+    file.cwd = stated_cwd(payload) or file.cwd
+    forked, spawned = identifier(payload, "forked_from_id"), _spawned_by(payload)
     relation = "fork" if forked else "delegation" if spawned else None
     yield source.event(
         EventKind.SESSION_START,
@@ -177,7 +186,13 @@ def _session_meta(source: _Source) -> Iterator[_Found]:
 
 def _spawned_by(payload: Mapping[str, object]) -> str:
     spawn = mapping(mapping(mapping(payload, "source"), "subagent"), "thread_spawn")
-    return text(payload, "parent_thread_id") or text(spawn, "parent_thread_id")
+    return identifier(payload, "parent_thread_id") or identifier(spawn, "parent_thread_id")
+
+
+def _turn(source: _Source) -> Iterator[_Found]:
+    """A turn says where it works, and nothing else that is not in the records after it."""
+    source.file.cwd = stated_cwd(source.payload) or source.file.cwd
+    yield source.raw(source.base(), as_json(source.record)) if unusable_cwd(source.payload) else Noise(source.name)
 
 
 def _message(source: _Source) -> Iterator[_Found]:
@@ -263,50 +278,34 @@ def _agent_item(source: _Source) -> Iterator[_Found]:
 
 def _call(source: _Source) -> Iterator[_Found]:
     payload = source.payload
-    call_id = text(payload, "call_id")
+    call_id = identifier(payload, "call_id")
     given = next((payload[key] for key in ("arguments", "input", "action") if payload.get(key) is not None), "")
-    body = given if isinstance(given, str) else as_json(given)
-    name = text(payload, "name") or text(payload, "type").removesuffix("_call")
-    call = Call.of(name, body, _input(given))
+    body, call = calls.read(text(payload, "name") or text(payload, "type").removesuffix("_call"), given)
     if call_id:
         source.file.calls[call_id] = call
     yield source.event(
         EventKind.TOOL_CALL,
         f"codex:{source.file.session_id}:call:{call_id}" if call_id else source.base(),
         body,
-        tool_use_id=call_id,
-        tool_name=name,
         namespace=text(payload, "namespace"),
-        file_path=call.file_path,
         inferred=not call_id,
+        **calls.about(call_id, call),
     )
-
-
-def _input(given: object) -> Mapping[str, object]:
-    if isinstance(given, dict):
-        return given
-    try:
-        return parse_object(given) if isinstance(given, str) else {}
-    except UnreadableError:
-        return {}
 
 
 def _output(source: _Source) -> Iterator[_Found]:
     payload = source.payload
-    call_id = text(payload, "call_id")
+    call_id = identifier(payload, "call_id")
     origin = f"codex:{source.file.session_id}:result:{call_id}" if call_id else source.base()
     output = payload.get("output")
     body, others = _output_text(output if output is not None else payload.get("tools"), listed=output is None)
-    call = source.file.calls.get(call_id)
     yield source.event(
         EventKind.TOOL_RESULT,
         origin,
         body,
-        tool_use_id=call_id,
-        tool_name=call.tool_name if call else None,
-        file_path=call.file_path if call else None,
         is_error=_failed(output, body),
         inferred=not call_id,
+        **calls.about(call_id, source.file.calls.get(call_id)),
     )
     for index, other in others:
         if not _empty(other):
@@ -315,7 +314,8 @@ def _output(source: _Source) -> Iterator[_Found]:
     if end is not None:
         del source.file.ends[call_id]
         ended = _Source(source.file, end.line, end.value)
-        yield Noise(ended.name) if contains_all(body, _outcome(ended.payload)) else _kept_end(ended)
+        repeated = all(said.strip() in body for said in _outcome(ended.payload))
+        yield Noise(ended.name) if repeated else _kept_end(ended)
 
 
 def _output_text(output: object, *, listed: bool) -> tuple[str, list[tuple[int, object]]]:
@@ -334,7 +334,7 @@ def _output_text(output: object, *, listed: bool) -> tuple[str, list[tuple[int, 
 def _failed(output: object, body: str) -> bool:
     if isinstance(output, dict) and output.get("success") is False:
         return True
-    code = mapping(_input(body), "metadata").get("exit_code") if body.startswith("{") else None
+    code = mapping(calls.arguments(body), "metadata").get("exit_code") if body.startswith("{") else None
     if isinstance(code, int):
         return code != 0
     shown = _EXIT.search(body, 0, _EXIT_WINDOW)
@@ -343,7 +343,7 @@ def _failed(output: object, body: str) -> bool:
 
 def _end(source: _Source) -> Iterator[_Found]:
     """The terminal's view of a tool: kept back until the result shows whether it says anything new."""
-    call_id = text(source.payload, "call_id")
+    call_id = identifier(source.payload, "call_id")
     before = source.file.ends.pop(call_id, None)
     if before is not None:
         yield _kept_end(_Source(source.file, before.line, before.value))
@@ -389,6 +389,7 @@ def _title(source: _Source) -> Iterator[_Found]:
 
 _READERS: Final[dict[str, Callable[[_Source], Iterator[_Found]]]] = {
     "session_meta": _session_meta,
+    "turn_context": _turn,
     "compacted": _compacted,
     "response_item/message": _message,
     "response_item/reasoning": _thoughts,

@@ -10,21 +10,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from graphsvc import clock
-from graphsvc.importers.source import Head, Item, Noise, Record, Unknown, UnreadableError, parse_object
+from graphsvc.importers import calls
+from graphsvc.importers.calls import Call
+from graphsvc.importers.source import Gap, Head, Item, Noise, Record, Unknown
 from graphsvc.importers.values import (
-    Call,
     Numbering,
     as_json,
     block_text,
     digest,
+    epoch_time,
+    identifier,
     items,
     mapping,
+    named,
     objects,
     present,
+    session_fault,
     split,
+    stated_cwd,
     text,
     type_name,
+    unusable_cwd,
 )
 from graphsvc.model import Event, EventKind
 
@@ -83,26 +89,36 @@ class _Source:
 
     def event(self, kind: EventKind, origin: str | int, body: str, **meta: object) -> Event:
         """Build an event; a number as origin is the index of a block, the first one has the bare seq."""
-        name = origin if isinstance(origin, str) else f"{self.base}:{origin}" if origin else self.base
-        seq = self.record.get("seq")
-        if isinstance(seq, int):
-            self.file.origins.setdefault(seq, []).append(name)
+        name = named(origin if isinstance(origin, str) else f"{self.base}:{origin}" if origin else self.base)
+        self.became(name)
+        ts, about_ts = epoch_time(self.record.get("time"))
+        shared = {
+            "host": HOST,
+            "inferred": self.file.head.inferred or not isinstance(self.record.get("seq"), int),
+            "cwd_unusable": unusable_cwd(self.record),
+        }
         return Event(
             session_id=self.file.session_id,
             kind=kind,
             origin=name,
             body=body,
-            ts=clock.from_epoch_ms(self.record.get("time")),
+            ts=ts,
             cwd=self.file.cwd,
-            meta=present(host=HOST, inferred=self.file.head.inferred or not isinstance(seq, int), **meta),
+            meta=present(**shared, **about_ts, **meta),
         )
+
+    def became(self, origin: str) -> None:
+        """Note an event that this record tells."""
+        seq = self.record.get("seq")
+        if isinstance(seq, int):
+            self.file.origins.setdefault(seq, []).append(origin)
 
     def raw(self, origin: str | int, body: str, record: str = "", **meta: object) -> Event:
         """Build an event that is kept and not searched."""
         return self.event(EventKind.RAW, origin, body, record=record or text(self.record, "type"), **meta)
 
 
-_Found = Event | Noise | Unknown
+_Found = Event | Noise | Unknown | Gap
 
 
 def parse(records: Iterable[Record], head: Head) -> Iterator[Item]:
@@ -118,7 +134,7 @@ def parse(records: Iterable[Record], head: Head) -> Iterator[Item]:
 def _record(file: _File, record: Record) -> Iterator[_Found]:
     kind = text(record.value, "type")
     if kind == "session" and "data" not in record.value:
-        yield _header(file, record.value)
+        yield _header(file, record)
     elif kind == "compaction/summary":
         yield from _held(file, record)
     elif kind == "compaction/end":
@@ -142,12 +158,17 @@ def _source(file: _File, value: Mapping[str, object]) -> _Source:
     return _Source(file, value, owner, f"{key}:{file.numbering.number(key)}")
 
 
-def _header(file: _File, value: Mapping[str, object]) -> Event:
-    file.parent = text(value, "parentSession")
+def _header(file: _File, record: Record) -> _Found:
+    """Learn what the header says of all records, also from one whose own session cannot be named."""
+    value = record.value
+    file.parent = identifier(value, "parentSession")
     seed = value.get("seedLength")
     file.seed = seed if isinstance(seed, int) else 0
-    file.cwd = text(value, "cwd") or file.cwd
-    source = _Source(file, {"time": value.get("createdAt"), "seq": -1}, file.session_id, f"dsh:{file.session_id}:start")
+    file.cwd = stated_cwd(value) or file.cwd
+    if fault := session_fault(value.get("id")):
+        return Gap(record.line, fault)
+    start = {**value, "time": value.get("createdAt"), "seq": -1}
+    source = _Source(file, start, file.session_id, f"dsh:{file.session_id}:start")
     return source.event(
         EventKind.SESSION_START,
         0,
@@ -181,10 +202,10 @@ def _blocks(source: _Source, message: Mapping[str, object], first: int) -> Itera
     for index, block in enumerate(content if isinstance(content, list) else [content], first):
         body = block_text(block)
         if body is not None and mine:
-            yield source.event(EventKind.USER_MESSAGE, index, body, message_id=text(message, "id"))
+            yield source.event(EventKind.USER_MESSAGE, index, body, message_id=identifier(message, "id"))
         else:
             kept = as_json(block) if body is None else body
-            yield source.raw(index, kept, type_name("user/message", speaker), message_id=text(message, "id"))
+            yield source.raw(index, kept, type_name("user/message", speaker), message_id=identifier(message, "id"))
 
 
 def _assistant(source: _Source) -> Iterator[_Found]:
@@ -200,50 +221,28 @@ def _assistant(source: _Source) -> Iterator[_Found]:
             thought = text(block, "text") or text(block, "thinking")
             yield source.raw(index, thought, "thinking") if thought else Noise("assistant/reasoning")
         elif isinstance(block, dict) and kind == "tool-call":
-            yield from _call(source, block, text(block, "id"), index, text(message, "id"))
+            yield from _call(source, block, identifier(block, "id"), index, identifier(message, "id"))
         elif body is not None:
-            yield source.event(EventKind.ASSISTANT_MESSAGE, index, body, message_id=text(message, "id"))
+            yield source.event(EventKind.ASSISTANT_MESSAGE, index, body, message_id=identifier(message, "id"))
         else:
             yield source.raw(index, as_json(block), type_name("assistant/message", kind))
 
 
 def _tool_call(source: _Source) -> Iterator[_Found]:
-    yield from _call(source, source.data, text(source.data, "callId"), 0, "")
+    yield from _call(source, source.data, identifier(source.data, "callId"), 0, "")
 
 
 def _call(source: _Source, said: Mapping[str, object], call_id: str, index: int, message: str) -> Iterator[_Found]:
     """The call stands in the answer and again as a record of its own: the first one is stored."""
-    given = said.get("arguments")
-    body = given if isinstance(given, str) else as_json(given)
-    call = Call.of(text(said, "name"), body, _input(given))
-    calls = source.file.calls
-    origin = f"dsh:{source.owner}:call:{call_id}" if call_id else None
-    if origin and calls.get(call_id) == call:
-        seq = source.record.get("seq")
-        if isinstance(seq, int):
-            source.file.origins.setdefault(seq, []).append(origin)
+    body, call = calls.read(text(said, "name"), said.get("arguments"))
+    origin = f"dsh:{source.owner}:call:{call_id}" if call_id else index
+    if source.file.calls.get(call_id) == call:
+        source.became(named(f"{origin}"))
         yield Noise("tool/call")
         return
     if call_id:
-        calls[call_id] = call
-    yield source.event(
-        EventKind.TOOL_CALL,
-        origin or index,
-        body,
-        tool_use_id=call_id,
-        tool_name=call.tool_name,
-        file_path=call.file_path,
-        message_id=message,
-    )
-
-
-def _input(given: object) -> Mapping[str, object]:
-    if isinstance(given, dict):
-        return given
-    try:
-        return parse_object(given) if isinstance(given, str) else {}
-    except UnreadableError:
-        return {}
+        source.file.calls[call_id] = call
+    yield source.event(EventKind.TOOL_CALL, origin, body, message_id=message, **calls.about(call_id, call))
 
 
 def _tool_result(source: _Source) -> Iterator[_Found]:
@@ -253,7 +252,7 @@ def _tool_result(source: _Source) -> Iterator[_Found]:
         return
     nested = [block for block in objects(message, "content") if block.get("type") == "tool-result"]
     for index, block in enumerate(nested or [message]):
-        yield from _result(source, index, block, text(message, "id"))
+        yield from _result(source, index, block, identifier(message, "id"))
     error = source.data.get("error")
     if error:
         yield source.raw(f"{source.base}:error", error if isinstance(error, str) else as_json(error), "tool/error")
@@ -261,19 +260,17 @@ def _tool_result(source: _Source) -> Iterator[_Found]:
 
 def _result(source: _Source, index: int, block: Mapping[str, object], message: str) -> Iterator[Event]:
     spoken = mapping(mapping(source.data, "message"), "source")
-    call_id = text(block, "toolCallId") or text(spoken, "callId") or text(source.data, "callId")
-    call = source.file.calls.get(call_id)
+    places = ((block, "toolCallId"), (spoken, "callId"), (source.data, "callId"))
+    call_id = next((found for place, key in places if (found := identifier(place, key))), "")
     origin = f"dsh:{source.owner}:result:{call_id}" if call_id else f"{source.base}:{index}"
     body, others = split(block.get("content"))
     yield source.event(
         EventKind.TOOL_RESULT,
         origin,
         body,
-        tool_use_id=call_id,
-        tool_name=call.tool_name if call else None,
-        file_path=call.file_path if call else None,
         is_error=block.get("isError") is True or bool(source.data.get("error")),
         message_id=message,
+        **calls.about(call_id, source.file.calls.get(call_id)),
     )
     for number, other in others:
         yield source.raw(f"{origin}:{number}", as_json(other), "tool/result")
@@ -325,10 +322,11 @@ def _unended(file: _File, held: Record, why: str) -> Event:
 def _goal(source: _Source) -> Iterator[_Found]:
     goal = mapping(source.data, "goal")
     action = _GOAL_ACTIONS.get(text(source.data, "operation"))
-    if action is None or not text(goal, "id"):
+    key = identifier(goal, "id")
+    if action is None or not key:
         yield source.raw(0, as_json(source.record))
     else:
-        yield source.event(EventKind.GOAL, 0, text(goal, "objective"), action=action, key=text(goal, "id"))
+        yield source.event(EventKind.GOAL, 0, text(goal, "objective"), action=action, key=key)
 
 
 def _todos(source: _Source) -> Iterator[_Found]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from graphsvc import clock
 from graphsvc.errors import InvalidInput
-from graphsvc.importers.source import Gap, Head, Item, Record
+from graphsvc.importers.source import MAX_DEPTH, Gap, Head, Item, Record
+from graphsvc.importers.values import MAX_NAME, MAX_PATH, UNUSABLE, levels
 from graphsvc.model import Event, EventKind
 
 # What a host may state. Assets, edges, injections and forgetting follow from these or from commands of our own.
@@ -15,7 +17,7 @@ KINDS: Final = tuple(
     kind for kind in EventKind if kind not in {EventKind.ASSET, EventKind.EDGE, EventKind.INJECTION, EventKind.FORGET}
 )
 _REQUIRED: Final = ("session_id", "kind", "origin", "body")
-_LIMITS: Final = {"session_id": 1024, "origin": 1024, "project": 4096, "cwd": 4096, "actor": 1024}
+_LIMITS: Final = {"session_id": MAX_NAME, "origin": MAX_NAME, "project": MAX_PATH, "cwd": MAX_PATH, "actor": MAX_NAME}
 _FIELDS: Final = (*_REQUIRED, "ts", "project", "cwd", "actor", "meta")
 _META: Final[tuple[tuple[str, type, str], ...]] = (
     ("tool_name", str, "a text"),
@@ -46,7 +48,7 @@ def parse_event(value: object) -> Event:
         if name not in value:
             raise InvalidInput(name, "missing", "a text")
     meta = _meta(value.get("meta", {}))
-    ts, naive = _time(value.get("ts"))
+    ts, about_ts = _time(value.get("ts"))
     return Event(
         session_id=_required(value, "session_id"),
         kind=_kind(value["kind"]),
@@ -56,7 +58,7 @@ def parse_event(value: object) -> Event:
         project=_name(value, "project"),
         cwd=_name(value, "cwd"),
         actor=_name(value, "actor"),
-        meta={**meta, "ts_naive": True} if naive else meta,
+        meta={**meta, **about_ts},
     )
 
 
@@ -76,7 +78,7 @@ def _name(value: Mapping[str, object], name: str) -> str | None:
         raise InvalidInput(name, f"{type(found).__name__} given", "a text")
     if len(found) > _LIMITS[name]:
         raise InvalidInput(name, f"{len(found)} characters", f"at most {_LIMITS[name]}")
-    if "\0" in found or any("\ud800" <= char <= "\udfff" for char in found):
+    if UNUSABLE.search(found):
         raise InvalidInput(name, "holds a NUL or a lone surrogate", "valid Unicode text")
     return found or None
 
@@ -93,13 +95,17 @@ def _body(found: object) -> str:
     return found
 
 
-def _time(found: object) -> tuple[str | None, bool]:
+def _time(found: object) -> tuple[str | None, dict[str, object]]:
+    """Return the time in UTC, and what meta says about it."""
     if found is None:
-        return None, False
-    ts, naive = clock.from_host(found)
-    if ts is None:
-        raise InvalidInput("ts", f"{ascii(found)[:80]} is no time", clock.ISO)
-    return ts, naive
+        return None, {}
+    try:
+        moment = clock.parse(found if isinstance(found, str) else "")
+    except OverflowError:  # a time, and in UTC the year is 0 or 10000
+        return None, {"ts_raw": found}
+    except ValueError:
+        raise InvalidInput("ts", f"{ascii(found)[:80]} is no time", clock.ISO) from None
+    return clock.utc_text(moment), {"ts_naive": True} if moment.tzinfo is None else {}
 
 
 def _meta(found: object) -> dict[str, object]:
@@ -108,4 +114,10 @@ def _meta(found: object) -> dict[str, object]:
     for name, kind, allowed in _META:
         if name in found and not isinstance(found[name], kind):
             raise InvalidInput(f"meta.{name}", f"{type(found[name]).__name__} given", allowed)
+    # What arrives as lines of JSON was checked when it was read; GraphQL reads 1e999 as infinity.
+    for depth, level in enumerate(levels(found), 1):
+        if depth > MAX_DEPTH:
+            raise InvalidInput("meta", "nested too deep", f"at most {MAX_DEPTH} levels")
+        if any(isinstance(part, float) and not math.isfinite(part) for part in level):
+            raise InvalidInput("meta", "holds a number that is not finite", "JSON values")
     return found

@@ -1,6 +1,6 @@
 """Files in, report out: walk, recognise, parse, hand over in batches, remember what was done.
 
-Where events go and where the memory of files lies are callables, so that this module knows no store.
+Where events go and where the memory of files lies are callables, so that this module opens no store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, Protocol
 
 from graphsvc.errors import InvalidInput
 from graphsvc.importers import claude_code, codex, dsh, neutral, source, swe_agent
-from graphsvc.importers.source import FORMATS, Gap, Head, Item, Noise, Record, SkippedError, Unknown
+from graphsvc.importers.source import FORMATS, DamagedError, Gap, Head, Item, Noise, Record, SkippedError, Unknown
 from graphsvc.model import Event
 from graphsvc.store.imports import Done
 
@@ -112,6 +112,9 @@ def import_files(
                 _import(run, path, stream)
         except SkippedError as error:
             report.skipped.append({"file": printable_path(path), "reason": str(error)})
+        except DamagedError as error:
+            report.files += 1
+            report.gaps.append({"file": printable_path(path), "line": 1, "reason": str(error)})
         run.before += size
         run.progress(path, run.before, run.total)
     return report

@@ -11,13 +11,14 @@ import math
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import zstandard
 
-from graphsvc.importers.values import as_json, digest, mapping, text
+from graphsvc.importers.values import as_json, digest, levels, mapping, session_fault, stated_cwd, text
 from graphsvc.model import Event
 
 FORMATS: Final = ("claude-code", "dsh", "codex", "swe-agent", "neutral")
@@ -85,8 +86,8 @@ class UnreadableError(Exception):
     """Bytes that are no JSON object; the message says why."""
 
 
-class _DamagedError(Exception):
-    """The byte stream ends before the file does."""
+class DamagedError(Exception):
+    """The bytes of the file end before the file does; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,14 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def sniff(stream: BinaryIO, forced: str | None = None) -> Head:
-    """Recognise the format by the first lines, leaving the stream at its start; raise SkippedError if there is none."""
-    head = _head_bytes(stream)
+    """Recognise the format by the first lines, leaving the stream at its start; raise what hides it if there is none.
+
+    That is DamagedError when the head is damaged, and SkippedError otherwise.
+    """
+    head, damage = _head_bytes(stream)
     stream.seek(0)
+    if damage and not head.strip():
+        raise damage
     if not head.strip():
         raise SkippedError("empty file")
     records = [record for record in map(_object_or_none, _head_lines(head)) if record is not None]
@@ -120,12 +126,13 @@ def sniff(stream: BinaryIO, forced: str | None = None) -> Head:
     if found is None and head.lstrip(_BOM + b" \t\r\n")[:1] == b"{" and _DOCUMENT.search(head):
         found = "swe-agent"
     if found is None:
-        raise SkippedError("no known format")
+        raise damage or SkippedError("no known format")
     session = next((name for record in records if (name := _session(found, record))), "")
-    cwd = next((name for record in records if (name := _cwd(record))), None)
-    if session or not records:
-        return Head(format=found, session_id=session, cwd=cwd)
-    return Head(format=found, session_id=f"{found}-{digest(as_json(records[0]))}", inferred=True, cwd=cwd)
+    path = next((path for record in records if (path := _cwd(record))), None)
+    if session:
+        return Head(format=found, session_id=session, cwd=path)
+    first = as_json(records[0]) if records else _head_lines(head)[0].decode("utf-8", "backslashreplace")
+    return Head(format=found, session_id=f"{found}-{digest(first)}", inferred=True, cwd=path)
 
 
 def records(stream: BinaryIO) -> Iterator[Record | Gap]:
@@ -147,7 +154,7 @@ def document(stream: BinaryIO) -> Iterator[Record | Gap]:
     """Yield the one object a whole file holds, or the gap where it breaks."""
     try:
         data = b"".join(_chunks(stream)).removeprefix(_BOM)
-    except _DamagedError as error:
+    except DamagedError as error:
         yield Gap(1, str(error))
         return
     try:
@@ -178,7 +185,7 @@ def parse_object(line: str) -> dict[str, object]:
         raise UnreadableError(f"invalid JSON: {str(error)[:120]}") from None
     if not isinstance(value, dict):
         raise UnreadableError("not a JSON object")
-    if line.count("[") + line.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if line.count("[") + line.count("{") > MAX_DEPTH and sum(1 for _ in levels(value)) > MAX_DEPTH:
         raise UnreadableError("nested too deep")
     return value
 
@@ -194,15 +201,6 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _depth(value: object) -> int:
-    depth, level = 0, [value]
-    while level:
-        inner = [item for item in level if isinstance(item, dict | list)]
-        level = [part for item in inner for part in (item.values() if isinstance(item, dict) else item)]
-        depth += 1
-    return depth
-
-
 def _lines(stream: BinaryIO) -> Iterator[_Line]:
     number, parts, damage = 1, list[bytes](), None
     try:
@@ -213,7 +211,7 @@ def _lines(stream: BinaryIO) -> Iterator[_Line]:
                 yield _Line(number, b"".join(parts))
                 number, parts = number + 1, []
             parts.append(pieces[-1])
-    except _DamagedError as error:
+    except DamagedError as error:
         damage = str(error)
     rest = b"".join(parts)
     if rest or damage:
@@ -225,35 +223,47 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
         first = stream.read(len(_ZSTD))
         stream.seek(0)
         if first == _ZSTD:
-            yield from _unpacked(stream)
+            yield from filter(None, _unpacked(stream))
             return
         while chunk := stream.read(_CHUNK):
             yield chunk
     except OSError as error:
-        raise _DamagedError(f"unreadable: {error.strerror or error}") from error
+        raise DamagedError(f"unreadable: {error.strerror or error}") from error
 
 
 def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
     """Unpack frame after frame. A stream reader would end silently in the middle of a cut frame."""
-    unpacker = zstandard.ZstdDecompressor().decompressobj()
-    fresh = True
+    unpacker, frame = zstandard.ZstdDecompressor().decompressobj(), 0
     while data := stream.read(_PACKED_CHUNK):
         while data:
+            place = stream.tell() - len(data)
             if unpacker.eof:
-                unpacker, fresh = zstandard.ZstdDecompressor().decompressobj(), True
+                unpacker, frame = zstandard.ZstdDecompressor().decompressobj(), place
             try:
                 yield unpacker.decompress(data)
             except zstandard.ZstdError as error:
-                raise _DamagedError(f"damaged zstd data: {error}") from error
-            fresh = False
-            data = unpacker.unused_data if unpacker.eof else b""
-    if not unpacker.eof and not fresh:
-        raise _DamagedError(f"{UNFINISHED} zstd frame")
+                yield from _before_damage(stream, frame, place)
+                raise DamagedError(f"damaged zstd data: {error}") from error
+            data = unpacker.unused_data
+    if not unpacker.eof:
+        raise DamagedError(f"{UNFINISHED} zstd frame")
 
 
-def _head_bytes(stream: BinaryIO) -> bytes:
-    """Read the head: 1 MiB, and the first line to its end if it can be an object."""
+def _before_damage(stream: BinaryIO, frame: int, place: int) -> Iterator[bytes]:
+    """Unpack a damaged chunk again, byte by byte: an unpacker that fails drops what it made of the chunk."""
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    stream.seek(frame)
+    while stream.tell() < place:
+        unpacker.decompress(stream.read(min(_PACKED_CHUNK, place - stream.tell())))
+    with suppress(zstandard.ZstdError):
+        while data := stream.read(1):
+            yield unpacker.decompress(data)
+
+
+def _head_bytes(stream: BinaryIO) -> tuple[bytes, DamagedError | None]:
+    """Read the head: 1 MiB, and the first line to its end if it can be an object; with the damage that ends it."""
     parts, size, ended = list[bytes](), 0, False
+    damage = None
     try:
         for chunk in _chunks(stream):
             parts.append(chunk)
@@ -262,10 +272,9 @@ def _head_bytes(stream: BinaryIO) -> bytes:
             # A document over several lines begins with a line that holds the brace only.
             if size >= _HEAD_BYTES and (ended or parts[0].lstrip(_BOM + b" \t\r\n")[:1] != b"{"):
                 break
-    except _DamagedError as error:
-        if not parts:
-            raise SkippedError(str(error)) from error
-    return b"".join(parts)
+    except DamagedError as error:
+        damage = error
+    return b"".join(parts), damage
 
 
 def _head_lines(head: bytes) -> list[bytes]:
@@ -306,16 +315,18 @@ def _format(record: Mapping[str, object]) -> str | None:
 
 
 def _session(name: str, record: Mapping[str, object]) -> str:
+    """Return the first id of a record that can be one of a session."""
     kind = text(record, "type")
+    given: tuple[str, ...] = ()
     if name == "claude-code":
-        return text(record, "sessionId")
-    if name == "dsh" and kind == "session":
-        return text(record, "id")
-    if name == "codex" and kind == "session_meta":
+        given = (text(record, "sessionId"),)
+    elif name == "dsh" and kind == "session":
+        given = (text(record, "id"),)
+    elif name == "codex" and kind == "session_meta":
         payload = mapping(record, "payload")
-        return text(payload, "id") or text(payload, "session_id")
-    return ""
+        given = (text(payload, "id"), text(payload, "session_id"))
+    return next((found for found in given if found and session_fault(found) is None), "")
 
 
-def _cwd(record: Mapping[str, object]) -> str | None:
-    return text(record, "cwd") or text(mapping(record, "payload"), "cwd") or None
+def _cwd(record: Mapping[str, object]) -> str:
+    return stated_cwd(record) or stated_cwd(mapping(record, "payload"))

@@ -9,13 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from graphsvc.importers.source import Head, Item, Noise, Record, UnreadableError, parse_object
+from graphsvc.importers import calls
+from graphsvc.importers.calls import Call
+from graphsvc.importers.source import Head, Item, Noise, Record
 from graphsvc.importers.values import (
-    Call,
     as_json,
     digest,
+    identifier,
     items,
     mapping,
+    named,
     objects,
     present,
     split,
@@ -93,54 +96,30 @@ def _turn(run: _Run, index: int, turn: Mapping[str, object]) -> Iterator[Event]:
 
 
 def _assistant(run: _Run, index: int, turn: Mapping[str, object], body: str) -> Iterator[Event]:
-    calls = objects(turn, "tool_calls")
+    asked = objects(turn, "tool_calls")
     run.acted = bool(text(turn, "action"))
-    if body or not calls:
+    if body or not asked:
         yield run.event(EventKind.ASSISTANT_MESSAGE, f"{index}", body)
     for name in ("thought", "action"):
-        if (said := text(turn, name)) and said not in body:
-            yield run.event(EventKind.RAW, f"{index}:{name}", said, record=name)
-    for number, said_call in enumerate(calls):
-        yield _call(run, f"{index}:call:{number}", said_call)
+        if (done := text(turn, name)) and done not in body:
+            yield run.event(EventKind.RAW, f"{index}:{name}", done, record=name)
+    for number, said in enumerate(asked):
+        yield _call(run, f"{index}:call:{number}", said)
 
 
 def _call(run: _Run, origin: str, said: Mapping[str, object]) -> Event:
     function = mapping(said, "function")
-    given = function.get("arguments")
-    body = given if isinstance(given, str) else as_json(given)
-    call = Call.of(text(function, "name"), body, _input(given))
-    run.calls[text(said, "id")] = call
-    return run.event(
-        EventKind.TOOL_CALL,
-        origin,
-        body,
-        tool_name=call.tool_name,
-        tool_use_id=text(said, "id"),
-        file_path=call.file_path,
-    )
-
-
-def _input(given: object) -> Mapping[str, object]:
-    if isinstance(given, dict):
-        return given
-    try:
-        return parse_object(given) if isinstance(given, str) else {}
-    except UnreadableError:
-        return {}
+    call_id = identifier(said, "id")
+    body, call = calls.read(text(function, "name"), function.get("arguments"))
+    if call_id:
+        run.calls[call_id] = call
+    return run.event(EventKind.TOOL_CALL, origin, body, **calls.about(call_id, call))
 
 
 def _result(run: _Run, index: int, turn: Mapping[str, object], body: str) -> Event:
     run.acted = False
-    call_id = next((found for found in items(turn, "tool_call_ids") if isinstance(found, str)), "")
-    call = run.calls.get(call_id)
-    return run.event(
-        EventKind.TOOL_RESULT,
-        f"{index}",
-        body,
-        tool_use_id=call_id,
-        tool_name=call.tool_name if call else None,
-        file_path=call.file_path if call else None,
-    )
+    call_id = named(next((found for found in items(turn, "tool_call_ids") if isinstance(found, str)), ""))
+    return run.event(EventKind.TOOL_RESULT, f"{index}", body, **calls.about(call_id, run.calls.get(call_id)))
 
 
 def _steps(run: _Run, value: Mapping[str, object], told: str, *, alone: bool) -> Iterator[Event | Noise]:

@@ -1,15 +1,20 @@
-"""Values out of foreign JSON: typed access that never raises, JSON text, hashes for records without an id."""
+"""Values out of foreign JSON: typed access that never raises, names the store can hold, hashes where there is no id."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-_PATH_KEYS: Final = ("file_path", "notebook_path", "path")
+from graphsvc import clock
+
+MAX_NAME: Final = 1024  # capture takes no longer names, and no longer paths
+MAX_PATH: Final = 4096
+UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")  # a NUL or a lone surrogate: no key of the store may hold it
 
 
 def text(record: Mapping[str, object], key: str) -> str:
@@ -45,9 +50,64 @@ def digest(content: str) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def file_path(tool_input: Mapping[str, object]) -> str:
-    """Return the path a tool's input names, or an empty text."""
-    return next((path for key in _PATH_KEYS if (path := text(tool_input, key))), "")
+def named(value: str) -> str:
+    """Return a text as a name that the store takes; one that had to be changed ends in the hash of what it was."""
+    if len(value) <= MAX_NAME and not UNUSABLE.search(value):
+        return value
+    printable = value.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+    return f"{printable[: MAX_NAME - 17]}~{digest(value)}"
+
+
+def identifier(record: Mapping[str, object], key: str) -> str:
+    """Return the text at `key` as a name, or an empty one."""
+    return named(text(record, key))
+
+
+def session_fault(value: object) -> str | None:
+    """Say why a host's session id cannot be one; None when it can, or when there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return f"session id: {type(value).__name__} given"
+    if len(value) > MAX_NAME:
+        return f"session id: {len(value)} characters"
+    return "session id: holds a NUL or a lone surrogate" if UNUSABLE.search(value) else None
+
+
+def stated_cwd(record: Mapping[str, object]) -> str:
+    """Return the working directory a record states, or an empty text when it states none that can be one."""
+    path = text(record, "cwd")
+    return "" if len(path) > MAX_PATH or UNUSABLE.search(path) else path
+
+
+def unusable_cwd(record: Mapping[str, object]) -> str:
+    """Return what a record has in the place of a working directory, or an empty text when `stated_cwd` takes it."""
+    return "" if stated_cwd(record) else _shown(record.get("cwd"))
+
+
+def host_time(value: object) -> tuple[str | None, dict[str, object]]:
+    """Read a host's time text as (UTC text or None, what meta says about it)."""
+    ts, naive = clock.from_host(value)
+    return ts, present(ts_naive=naive, ts_raw=_shown(value) if ts is None else None)
+
+
+def epoch_time(value: object) -> tuple[str | None, dict[str, object]]:
+    """Read a host's epoch milliseconds as `host_time` reads texts."""
+    ts = clock.from_epoch_ms(value)
+    return ts, present(ts_raw=_shown(value) if ts is None else None)
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else named(value if isinstance(value, str) else as_json(value))
+
+
+def levels(value: object) -> Iterator[list[object]]:
+    """Yield what a JSON value holds, level by level: itself, its parts, their parts."""
+    level = [value]
+    while level:
+        yield level
+        inner = [item for item in level if isinstance(item, dict | list)]
+        level = [part for item in inner for part in (item.values() if isinstance(item, dict) else item)]
 
 
 def present(**meta: object) -> dict[str, object]:
@@ -90,21 +150,3 @@ class Numbering:
         """Return 0 for the first occurrence of a key, 1 for the second."""
         self.seen[key] += 1
         return self.seen[key] - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a result needs to know of its call."""
-
-    tool_name: str
-    file_path: str
-    digest: str
-
-    @staticmethod
-    def of(name: str, arguments: str, tool_input: Mapping[str, object]) -> Call:
-        return Call(name, file_path(tool_input), digest(arguments))
-
-
-def contains_all(haystack: str, needles: Iterable[str]) -> bool:
-    """Say whether every text stands in the other one, surrounding blanks aside."""
-    return all(needle.strip() in haystack for needle in needles)
