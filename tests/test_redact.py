@@ -22,6 +22,7 @@ LOWER = string.ascii_lowercase + string.digits
 UPPER = string.ascii_uppercase + string.digits
 HEX = "0123456789abcdef"
 DASHED = LETTERS + "-_"
+SCATTERED = "6sJL8VeE06ad"  # what makes random characters plain: digits in three places, both cases
 rng = random.Random(7)  # noqa: S311 - a fixed seed is the point: the same "secrets" in every run
 
 
@@ -68,7 +69,8 @@ PLANTED: dict[str, list[tuple[str, str]]] = {
     "pypi-token": [("{}", "py" + "pi-AgE" + of(DASHED, 150))],
     "huggingface-token": [("{}", "h" + "f_" + of(LETTERS, 34))],
     "sendgrid-key": [("{}", "S" + "G." + of(DASHED, 22) + "." + of(DASHED, 43))],
-    "twilio-key": [("the Twilio key {}", "S" + "K" + of(HEX, 32))],
+    "twilio-key": [("the Twilio key {}", "S" + "K" + of(HEX, 32)), ("{}", "S" + "K" + of(HEX, 32))],
+    "tavily-key": [("{}", "tv" + "ly-" + of(LETTERS, 32)), ("{}", "tv" + "ly-dev-" + of(LETTERS, 32))],
     "telegram-bot": [("https://api.telegram.org/bot123456789:{}", "AA" + of(DASHED, 33))],
     "discord-bot": [("{}", "MT" + of(LETTERS, 22) + "." + of(LETTERS, 6) + "." + of(DASHED, 38))],
     "azure-storage-key": [("AccountName=a;Account" + "Key={};End=1", of(LETTERS + "+/", 86) + "==")],
@@ -103,12 +105,22 @@ PLANTED: dict[str, list[tuple[str, str]]] = {
         ("mongodb+srv://app:{}@cluster0.mongodb.net", of(LETTERS, 12)),
         ("redis://:{}@cache:6379/0", of(LETTERS, 12)),
         ("postgres://app:{}@db", "p@ss" + "w0rd!"),
+        ("git clone https://{}@host.example/x", SCATTERED + of(LETTERS, 20)),
     ],
     "ssh-password": [("sshpass -p {} ssh bob@host", "hunt" + "er2")],
     "command-password": [
         ("curl -u bob:{} https://host.example", of(LETTERS, 10)),
         ("mysql -u root -p{} app", of(LETTERS, 10)),
         ("login --password {}", of(LETTERS, 10)),
+        ("docker login -u bob -p {} host.example", "Xk29" + "fLq8Zt1L"),
+        ("redis-cli -a {} ping", "Xk29" + "fLq8Zt1L"),
+        ("CREATE USER bob IDENTIFIED BY '{}'", "Xk29" + "fLq8Zt1L"),
+        ("curl -u admin:{} https://host.example", "YOuR" + "Afg8y3i9gJNfmyDt"),
+    ],
+    "netrc-password": [
+        ("machine host.example login bob password {}", "hunt" + "er2"),
+        ("machine host.example\n  login bob\n  password {}\n", of(LETTERS, 12)),
+        ("default login bob password {}", of(LETTERS, 12)),
     ],
     "session-cookie": [("Cookie: theme=dark; sessionid={}; lang=zh", of(LOWER, 32))],
     "password": [
@@ -123,10 +135,77 @@ PLANTED: dict[str, list[tuple[str, str]]] = {
         ("Server=db;User=sa;Password={};Encrypt=1", of(LETTERS, 12)),
         ("name: DB_PASSWORD\n  value: {}", of(LETTERS, 12)),
         ("<password>{}</password>", of(LETTERS, 12)),
+        ("it is password: {}", "Xk29" + "fLq8Zt1L"),
+        ("at start password: {}", "Xk29" + "fLq8Zt1L"),
+        ("current password: {}", "Xk29" + "fLq8Zt1L"),
+        ("current_password={}", "Xk29" + "fLq8Zt1L"),
+        ("type password: {}", "Xk29" + "fLq8Zt1L"),
+        ("login by password: {}", "Xk29" + "fLq8Zt1L"),
+        ("here it is 密码是 {}", "Zq9m" + "piSRp42U"),
+        ("DB_PASSWORD={}", "Todo" + "7Kx92mPq"),
+        ("password={}", "Exam" + "ple9fK2mQ7x"),
+        ("password: {}", "your" + "-9fK2mQ7xT4"),
+        ("password: {}", "hunt" + "er2"),
+        ("passwd = {}", "hunt" + "er2"),
+        ("pwd={}", "abc" + "123"),
+        ("密码：{}", "hunt" + "er2"),
+        ("密码是{}", "hunt" + "er2"),
+        ("密码: {}", "804" + "193"),
+        ("the password is {}", "hunt" + "er2"),
+        ('password="{}"', "correct horse" + " battery staple"),
+        ("passphrase: '{}'", "correct horse" + " battery staple"),
+        ("密码是 `{}`", "Xk29 fLq8" + " Zt1L mmQ2"),
+        ("smtp_pw: {}", "Xk29" + "fLq8Zt1L"),
+        ("SMTP_PASSWORD={}", "sword" + "fish"),
+        ("password of root: {}", "Xk29" + "fLq8Zt1L"),
+        ("the password was changed to {}", "Xk29" + "fLq8Zt1L"),
+        ("the password will be {}", "Xk29" + "fLq8Zt1L"),
+        ("the password {}", "Xk29" + "fLq8Zt1L"),
+        ("**Password:** {}", "Xk29" + "fLq8Zt1L"),
+        ("**password**: {}", "Xk29" + "fLq8Zt1L"),
+        ("| password | {} |", "Xk29" + "fLq8Zt1L"),
+        ("password -> {}", "Xk29" + "fLq8Zt1L"),
+        ("ALTER USER bob WITH PASSWORD '{}'", "Xk29" + "fLq8Zt1L"),
+        ("define('DB_PASSWORD', '{}')", "Xk29" + "fLq8Zt1L"),
+        ('<add key="Password" value="{}"/>', "Xk29" + "fLq8Zt1L"),
+        ("use password {} for staging", "Wint" + "er2024!"),
+        ("用户名 admin 密码 {}", "Wint" + "er2024!"),
+        ("请用密码 {} 登录", "Xk29" + "fLq8Zt1L"),
+        ("登录密码（{}）", "Xk29" + "fLq8Zt1L"),
+        ("我的密码：\n{}", "Xk29" + "fLq8Zt1L"),
+        ("数据库密码改成了{}", "Xk29" + "fLq8Zt1L"),
+        ("密码应该是{}", "Xk29" + "fLq8Zt1L"),
+        ("密码已改为 {}", "Xk29" + "fLq8Zt1L"),
     ],
-    "api-key": [("api_key={}", of(LETTERS, 24)), ("X-Api-Key: {}", of(HEX, 32))],
-    "secret": [("client_secret: {}", of(LETTERS, 24)), ("密钥：{}", of(LETTERS, 24))],
-    "token": [("access_token={}&page=2", of(LETTERS, 24)), ("令牌：{}", of(HEX, 40))],
+    "api-key": [
+        ("api_key={}", of(LETTERS, 24)),
+        ("X-Api-Key: {}", of(HEX, 32)),
+        ("the pw is api_key: {}", of(LETTERS, 32)),
+        ("the public api_key: {}", of(LETTERS, 32)),
+        ("ENV API_KEY {}", SCATTERED + of(LETTERS, 20)),
+        ("set -x API_KEY {}", SCATTERED + of(LETTERS, 20)),
+    ],
+    "secret": [
+        ("client_secret: {}", of(LETTERS, 24)),
+        ("there is secret_key={}", of(LETTERS, 16)),
+        *((f"{key}：{{}}", of(LETTERS, 24)) for key in ("密钥", "秘钥", "凭证", "凭据")),
+    ],
+    "token": [
+        ("access_token={}&page=2", of(LETTERS, 24)),
+        ("no token: {}", of(LETTERS, 32)),
+        ("in the end token={}", of(LETTERS, 32)),
+        ("use token {}", SCATTERED + of(LETTERS, 20)),
+        ("用这个 token {} 登录", SCATTERED + of(LETTERS, 20)),
+        ("令牌：{}", of(HEX, 40)),
+        ("授权码：{}", of(LETTERS, 24)),
+    ],
+    "key": [
+        ("here is the key: {}", SCATTERED + of(LETTERS, 20)),
+        ("the key is {}", SCATTERED + of(LETTERS, 20)),
+        ("OPENAI_KEY={}", SCATTERED + of(LETTERS, 20)),
+        ("https://host.example/?key={}", SCATTERED + of(LETTERS, 20)),
+        ("key 是 {}", SCATTERED + of(LETTERS, 20)),
+    ],
 }
 CASES = [(name, text, secret) for name, cases in PLANTED.items() for text, secret in cases]
 SURROUNDINGS = {
@@ -491,6 +570,103 @@ token: 550
 Set token: yes
 version = "1.2.3+sha.5114f85"
 x = "SK" + "0" * 32
+this is token: Token2Type
+there is password: str
+next page token: CAUQAA17b2f
+the special token: EOS2bound
+continuation token = CAUQAA17b2f
+current_token = tokens2
+has_password: a1b2c3d4e5
+password: value2
+password = result1
+password=userPass1
+password: arg10
+password: step3
+password: 32bytes
+password = row2.password
+password: 8characters
+first pass = kernel32
+pass=1200345
+password: sha256
+password=YourPassword123
+password=yourpassword
+password: example_2
+token: example-token-1234567890
+JWT_SECRET=your_32char_secret_key_here
+API_KEY=insert-your-key-here
+password: CHANGE_ME
+password = "Enter your password"
+password: "must be at least eight characters"
+"password": "a word with four letters in it"
+"password": "this field is required"
+passphrase: 'enter it again please'
+password: "read from the environment"
+password="sent to the user by mail"
+password: 'VARCHAR(255) NOT NULL'
+password="bcrypt or argon2id, never md5"
+PASSWORD=password
+the password should be rotated
+the password should be changed to something longer
+the password was reset to the default
+the password will be hashed with sha256
+password and token2 are checked
+use token authentication2
+use token 5114f85
+token JWTParser2Factory
+password PBKDF2WithHmacSHA256
+| password | string | required |
+| token | IDENTIFIER | see README2.md |
+**Password**: required, 8 to 64 characters
+**Token:** none
+password - see chapter3
+token -> Token2Type
+password || other2
+password\n\nThe password is kept in the vault.
+a machine may login with password authentication
+the machine needs password protection
+machine learning with password lists
+machine host.example login bob password <password>
+default login name password rules
+an item identified by `key`
+identified by 'user_id'
+tvly-
+tvly-YOUR_API_KEY
+SK00000000000000000000000000000000
+SKILLS_AND_TASKS_2024
+the key is to read the log first
+here is the key: value2
+key: toolu_01A09q90qw90lq917835lq9
+primary key: UserAccount2Id
+public_key: MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+cache key: sha256
+key = (user2, session1)
+https://octocat-with-a-long-name@host.example/x
+docker run -a stdout -p 8080:80 image2
+他忘记了密码，需要重置
+密码不能为空，也不能包含用户名
+密码是 8 位数字
+密码应该是随机生成的
+密码已改为必填项
+密码改成了 bcrypt 加密
+密码（必填）
+密码（至少 8 位）
+密码（bcrypt）
+密码强度：medium2
+密码 = 用户输入
+密码：\n至少 8 位
+请输入密码 和 token2
+这个 token 是 JWT 格式
+令牌是 OAuth2 签发的
+令牌已过期，请重新登录
+令牌和密钥不要写进日志
+密钥是 RSA 2048 位
+密钥长度为 256 位
+凭证保存在 vault 里
+凭据：由运维保管
+授权码模式：OAuth2
+key 是什么意思
+主键 key 是 user_id2
+把 API key 放到环境变量 OPENAI_API_KEY 里
 Content-Security-Policy: script-src 'nonce-abc123def456'
 ETag: "33a64df551425fcc55e4d42a148795d9f25f89d4"
 color: #a1b2c3d4
@@ -610,6 +786,19 @@ def test_private_spans_go(text, clean):
 
 
 HOSTILE = [
+    *(
+        "key key ",
+        "key:\n",
+        "password, ",
+        "password | ",
+        "machine a login b ",
+        "default login a password ",
+        "密码已就是",
+        "your-",
+        "identified by '",
+        "tv" + "ly-",
+        "SK" + "a1" * 15,
+    ),
     *(
         "password=",
         'password="',

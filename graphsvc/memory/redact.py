@@ -105,12 +105,11 @@ def _merged(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 def _cleaned(part: object, key: object) -> object:
     """Copy one level: a text is redacted, a box is handed back open for the next round."""
     if isinstance(part, str):
-        rule = _telling(key) if isinstance(key, str) else None
-        if rule and _secret(part, rule, quoted=True):
-            return f"[redacted:{rule}]"
         # A header's name and `aws_secret_access_key` are the context that other rules ask for.
         lead = f"{key}: " if isinstance(key, str) and _CONTEXT_KEY.search(key[-_LONGEST_KEY:]) else ""
-        return redact(lead + part).removeprefix(lead)
+        clean = redact(lead + part).removeprefix(lead)
+        rule = _telling(key) if isinstance(key, str) and not (lead and clean != part) else None
+        return f"[redacted:{rule}]" if rule and _secret(part, rule, quoted=True) else clean
     if isinstance(part, Mapping):
         copy: dict[object, object] = {}
         for name, inner in part.items():
@@ -130,9 +129,14 @@ def _telling(key: str) -> str | None:
         return None
     for name, pattern in _TELLING.items():
         match = pattern.search(key)
-        if match and not _HARMLESS_PREFIX.search(key, 0, match.start()):
+        if match and not _harmless(key, match.start(), name):
             return name
     return None
+
+
+def _harmless(text: str, at: int, name: str) -> bool:
+    """Tell that what stands before a key makes it the key of something else; Chinese keys take no such prefix."""
+    return text[at].isascii() and _HARMLESS_PREFIX[name].search(text, max(0, at - _LONGEST_PREFIX), at) is not None
 
 
 # Where a run of token characters may begin. A letter before it is no part of it when it ends an escape of JSON (`\n`,
@@ -183,12 +187,15 @@ def _near(word: str, before: int, after: int = 0) -> Callable[[Match], bool]:
 def _credible(match: Match) -> bool:
     """Accept a value that is neither a placeholder nor a reference to one."""
     value = match[match.lastindex or 0]
-    return (
-        not _seam(match)
-        and not _PLACEHOLDER.search(value)
-        and not _REFERENCE.search(value)
-        and value.strip("*.xX-_") != ""
-    )
+    return not _seam(match) and not _placeholder(value) and not _REFERENCE.search(value) and value.strip("*.xX-_") != ""
+
+
+def _placeholder(value: str) -> bool:
+    """Tell a mask, or words that stand for a value to come, from a secret that happens to hold such a word."""
+    if _MASK.search(value):
+        return True
+    rest = _ALGORITHM.sub("", value)
+    return _PLACEHOLDER.search(value) is not None and all(map(_FILLER.fullmatch, _SEPARATORS.split(rest)))
 
 
 def _seam(match: Match) -> bool:
@@ -221,6 +228,31 @@ def _url_password(match: Match) -> bool:
 def _mysql_password(match: Match) -> bool:
     # `-p3306:3306` publishes a port.
     return _near("mysql", 120)(match) and match[match.lastindex or 0].strip("0123456789.:") != ""
+
+
+def _netrc_password(match: Match) -> bool:
+    """Accept what words are not: `a machine may login with password authentication` is prose."""
+    value = match[match.lastindex or 0]
+    return any(map(str.isalpha, value)) and not value.isalpha() and not _WORDS.fullmatch(value) and _credible(match)
+
+
+def _client_password(match: Match) -> bool:
+    """Accept `docker login -p …` and `redis-cli -a …`; `-p` of other programs is a port or a path."""
+    before = match.string[max(0, match.start() - 120) : match.start()].lower()
+    value = match[match.lastindex or 0]
+    tool = "redis-cli" if match[0][2] == "a" else " login "
+    return tool in f"{before} " and not _seam(match) and _secret(value, "password", quoted=False, tight=True)
+
+
+def _identified(match: Match) -> bool:
+    # A sentence says `identified by "name"`.
+    value = match[match.lastindex or 0]
+    told = _DIGIT.search(value) or _STRONG.search(value)
+    return told is not None and not _seam(match) and _secret(value, "password", quoted=True)
+
+
+def _scattered_match(match: Match) -> bool:
+    return _scattered(match[1])
 
 
 def _option(match: Match) -> bool:
@@ -256,9 +288,17 @@ _BARE: Final = rf"({_BARE_CHARS}{{1,256}}(?:{_BARE_JOINT}{_BARE_CHARS}{{0,256}})
 _VALUE: Final = rf"(?:{_QUOTED}|(?:[“‘「『《]|\\{{1,7}}u(?:201[8c]|300[ace]))?{_BARE})"
 
 
+# `key` is a common word: its pattern takes nothing but what can be accepted.
+_KEY_VALUE: Final = r"(?:\\{0,7}[\"'`“‘「『《])?([A-Za-z0-9]{20,200})(?![A-Za-z0-9_/+-])"
+
+
 def _words(*words: str) -> str:
     """Match any of the words as it is, and as JSON printers escape it (`\\u5bc6\\u7801`) behind the first backslash."""
     return "|".join((*words, *(r"\\{1,7}".join(_escapes(word)) for word in words)))
+
+
+def _word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
 def _escapes(word: str) -> list[str]:
@@ -272,15 +312,27 @@ _SUFFIX: Final = (
 )
 _TIE_FORMS: Final = (
     r"[ \t]{0,3}\??:[ \t]{0,2}(?:str|string|bytes|text|&str)[ \t]{0,2}=[ \t]{0,2}",  # password: str = "…"
+    r"[:：]\*\*[ \t]{1,3}",  # **Password:** …
     r"[ \t]{0,20}(?:=>|:=|={1,3}|[:：＝]|\\{1,7}uff(?:1a|1d))[ \t]{0,8}",
-    rf"[ \t]{{0,3}}\\{{0,7}}(?:{_words('是', '为', '為', '改为', '改成', '换成', '设为', '设成', '设置为')})"
-    r"(?:[:：]|\\{1,7}uff1a)?[ \t]{0,3}",
-    r"[ \t]{1,3}(?:is|was)[ ]?:?[ \t]{1,3}",
+    rf"[ \t]{{0,3}}(?:\\{{0,7}}(?:{_words('已', '已经', '现在', '就', '应该', '还', '仍', '也')})){{0,2}}"
+    rf"\\{{0,7}}(?:{_words('是', '为', '為', '改为', '改成', '换成', '设为', '设成', '设置为', '设置成')})"
+    rf"(?:\\{{0,7}}(?:{_words('了')}))?(?:[:：]|\\{{1,7}}uff1a)?[ \t]{{0,3}}",
+    r"[ \t]{1,3}(?:is|was|will[ ]be|should[ ]be)(?:[ ](?:now|still))?(?:[ ](?:set|changed|reset)[ ]to)?[ ]?:?"
+    r"[ \t]{1,3}",
+    r"[ \t]{1,3}(?:set|changed|reset)[ ]to[ ]?:?[ \t]{1,3}",
+    r"[ \t]{1,20}(?:\||→|->?|\\{1,7}u2192)[ \t]{1,20}",  # a cell of a table
+    r"[（]|\\{1,7}uff08",
+    r"[ ]value[ ]?=[ ]?",  # key="Password" value="…"
     r">",  # <password>…</password>
     # name: DB_PASSWORD, value: …
     r"(?:[ \t\r\n,]|\\{1,7}[nrt]){1,40}\\{0,7}[\"']?value\\{0,7}[\"']?[ \t]{0,3}:[ \t]{0,3}",
 )
-_TIE: Final = rf"(?:\\{{0,7}}[\"'`]\]?)?(?P<tie>{'|'.join(_TIE_FORMS)})"
+_LOOSE_TIE: Final = r"(?:[ \t]{1,3}|,[ \t]{0,3}|(?:[:：]|\\{1,7}uff1a)?[ \t]{0,3}(?:\r?\n|\\{1,7}n)[ \t]{0,12})"
+# Behind a mere space, comma or line break only random characters are taken: `use token …`, `ENV API_KEY …`.
+_TIE: Final = (
+    r"(?:\\{0,7}[\"'`]\]?|\*\*|[ ](?:for|of|on)[ ](?:the[ ])?[\w.@-]{1,40})?"
+    rf"(?P<tie>{'|'.join(_TIE_FORMS)}|{_LOOSE_TIE})"
+)
 
 _KEY_OF: Final = (
     *("api", "access", "private", "signing", "encryption", "auth"),
@@ -288,22 +340,26 @@ _KEY_OF: Final = (
 )
 _SPOKEN: Final = {
     "password": ("密码", "密碼", "口令"),
-    "secret": ("密钥", "密鑰", "私钥"),
-    "token": ("令牌",),
+    "secret": ("密钥", "密鑰", "私钥", "秘钥", "凭证", "凭据"),
+    "token": ("令牌", "授权码"),
 }
+_KEY_START: Final = rf"(?:(?<![a-z])|{_AFTER_ESCAPE})"
 _KEYS: Final = {
     "password": r"pass(?:word|wd|phrase|code)|pwd"
-    r"|(?:(?<![a-z])|(?<=\\[nrt]))pass|(?-i:(?<=[a-z])Pass)"  # but not `bypass`
+    rf"|{_KEY_START}pass|(?-i:(?<=[a-z])Pass)"  # but not `bypass`
+    rf"|{_KEY_START}pw"
     rf"|{_words(*_SPOKEN['password'])}",
     "api-key": rf"(?:{'|'.join(_KEY_OF)})[ _-]?key",
     "secret": rf"secret(?:[_-]?access)?|credentials?|{_words(*_SPOKEN['secret'])}",
     "token": rf"token|{_words(*_SPOKEN['token'])}",
+    "key": rf"(?:{_KEY_START}|(?-i:(?<=[a-z])(?=K)))key",  # OPENAI_KEY, `the key is …`: random values only
 }
 _KEY_HINTS: Final = {
-    "password": ("pass", "pwd"),
+    "password": ("pass", "pw"),
     "api-key": tuple(f"{word}{gap}key" for word in _KEY_OF for gap in ("", "_", "-", " ")),
     "secret": ("secret", "credential"),
     "token": ("token",),
+    "key": ("key",),
 }
 # `<private>`, in JSON also `<\/private>` and `\u003cprivate\u003e`.
 _PRIVATE: Final = re.compile(
@@ -312,20 +368,39 @@ _PRIVATE: Final = re.compile(
 _LONGEST_KEY: Final = 80
 _CONTEXT_KEY: Final = re.compile(r"authorization$|cookie$|secret[_-]?access[_-]?key$", re.IGNORECASE)
 _TELLING: Final = {name: re.compile(f"(?:{key}){_SUFFIX}$", re.IGNORECASE) for name, key in _KEYS.items()}
-# `nextPageToken`, `pad_token`, `bypass`: what stands before the key takes the secrecy away.
-_HARMLESS_PREFIX: Final = re.compile(
-    r"(?:next|prev|page|special|cursor|continuation|cancell?ation|keyword|public|design|current|under|over"
-    r"|(?<![a-z])(?:pad|eos|bos|sep|cls|mask|unk|stop|sync|start|end|by|com|tres|sur|is|has|no|max|min|per|num|count|type)"
-    r")[ _-]?$",
-    re.IGNORECASE,
+# `nextPageToken`, `pad_token`, `has_password`: a word in the same name takes the secrecy away. A word before a space
+# is a sentence's (`it is password: …`, `in the end token=…`), unless it names a kind of token.
+_HARMLESS_NAME: Final = (
+    r"(?:keyword|public|design|under|over|(?<![a-z])(?:by|com|tres|sur|is|has|no|max|min|per|num|count|type))[_-]?"
 )
+_HARMLESS_PAGE: Final = (
+    r"(?:next|prev|page|special|cursor|continuation|cancell?ation|current"
+    r"|(?<![a-z])(?:pad|eos|bos|sep|cls|mask|unk|stop|sync|start|end))[_-]?"
+    r"|(?<![a-z])(?:(?:next|prev|previous|result)[ ]page|special|cursor|continuation|cancell?ation|design"
+    r"|pad|eos|bos|sep|cls|mask|unk)[ ]"
+)
+_HARMLESS_KEY: Final = (
+    r"(?:public|pub|primary|foreign|sort|partition|cache|object|host|index|map|dict|row|idempotency)[ _-]?"
+    r"(?:[a-z]{1,12}[ _-])?"
+)
+_HARMLESS: Final = {"token": f"{_HARMLESS_NAME}|{_HARMLESS_PAGE}", "key": f"{_HARMLESS_NAME}|{_HARMLESS_KEY}"}
+_HARMLESS_PREFIX: Final = {
+    name: re.compile(f"(?:{_HARMLESS.get(name, _HARMLESS_NAME)})$", re.IGNORECASE) for name in _KEYS
+}
+_LONGEST_PREFIX: Final = 30
 
-# Words for "a value goes here", masks, and the ways of naming a value that is kept elsewhere.
+# Masks and brackets for "a value goes here", anywhere; words for it where the rest is words and a small number, too:
+# `your_api_key_2` is no secret, `Todo7Kx92mPq` and `example-9fK2mQ7x` are.
+_MASK: Final = re.compile(r"^\[(?:redacted|private)[^\]]{0,60}\]$|\*{3}|x{4}|X{4}|\.{3}|…|•{2}|^[<\[{(]|<[\w -]{1,40}>")
 _PLACEHOLDER: Final = re.compile(
-    r"^\[(?:redacted|private)[^\]]{0,60}\]$|\*{3}|x{4}|\.{3}|…|•{2}|^[<\[{(]|<[\w -]{1,40}>"
-    r"|example|placeholder|change[-_ ]?(?:me|this|it)|replace[-_ ]?(?:me|this|with)|redacted|dummy"
-    r"|your[-_ ]|^your|[-_ ]here$|insert[-_ ]|todo|fixme|not[-_ ]set",
-    re.IGNORECASE,
+    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?:"
+    r"(?i:examples?|placeholder|change[-_ ]?(?:me|this|it)|replace[-_ ]?(?:me|this|with)|redacted|dummy|todo|fixme"
+    r"|insert(?=[-_ ])|not[-_ ]set)(?:(?![a-z])|(?i:(?=(?:password|passwd|pass|secret|token|key)s?(?![a-z]))))"
+    r"|(?:your|Your|YOUR))"
+    r"|[-_ ](?i:here)$"
+)
+_FILLER: Final = re.compile(
+    r"(?:[A-Za-z]|(?:[A-Z]{0,80}+[a-z]{2,80}+|[A-Z]{1,80}+){0,20}+)(?:\d{0,4}|0?12345\d{0,5})|\d{1,4}(?:char|byte|bit|digit)s?",
 )
 _REFERENCE: Final = re.compile(
     r"\$\{|\{\{|\$\(|#\{|%\(|\{[A-Za-z_][\w.]{0,40}\}|^\$[A-Za-z_]\w{0,60}$|^%\w{1,40}%$|^%[sdv]|://"
@@ -347,15 +422,56 @@ _ALGORITHM: Final = re.compile(
 )
 # Words joined as identifiers, labels and file names are: a number may end each of them.
 _WORDY: Final = re.compile(r"[A-Za-z]{0,80}+\d{0,2}+(?:[-_./:=][A-Za-z]{0,80}+\d{0,4}+){0,20}+")
+_WORDS: Final = re.compile(r"[A-Za-z]{0,80}+(?:[-_./:=,?!][A-Za-z]{0,80}+){0,20}+")
 _DOTTED: Final = re.compile(r"[A-Za-z_$]\w{0,80}+(?:\??\.[A-Za-z_$]\w{0,80}+){1,20}+")
 _PATH: Final = re.compile(
     r"(?:[A-Za-z]:|~|\.{0,2})[\\/]{1,2}[\w.@-]{1,80}[\\/][^+=]{0,400}"
     r"|[\w@.-]{1,80}(?:/[\w@.-]{1,80}){0,20}\.[a-z]{1,5}"
 )
 _MAIL: Final = re.compile(r"[\w.+-]{1,80}@[\w-]{1,80}(?:\.[\w-]{1,80}){1,8}")
+_SEPARATORS: Final = re.compile(r"[^A-Za-z0-9]")
 _LONGEST_VALUE: Final = 512
 _PROSE: Final = re.compile(r"[\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # more than one word, or Chinese
+_RANDOM_CHARS: Final = re.compile(r"[A-Za-z0-9!@#$%^&*?~+_-]{10,200}={0,2}")
+_DIGITS: Final = re.compile(r"[0-9]{1,512}")
+_HEX: Final = re.compile(r"[0-9a-f]{32,128}")
 _STRONG: Final = re.compile(r"[!@#$%^&*?~+]")
+_KINDS: Final = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"[0-9]{2}|[0-9][^0-9]{1,40}[0-9]", r"[!@#$%^&*]")))
+_LOOSE: Final = re.compile(_LOOSE_TIE)
+_COUNT: Final = re.compile(r"(?<![A-Za-z_-])pass(?![a-z])", re.IGNORECASE)
+_ENV_LINE: Final = re.compile(r"^[A-Z_]{3,40}$")
+_SHORT: Final = re.compile(r"(?=[^0-9]{0,7}[0-9])(?=[^A-Za-z]{0,7}[A-Za-z])[A-Za-z0-9][A-Za-z0-9!@#]{5,6}")
+_MEASURE: Final = re.compile(r"\d{1,4}(?:char|character|byte|bit|digit|letter|day|hour|minute|second|time|word)s?")
+_NUMBERED: Final = re.compile(r"(?:[A-Za-z]{1,60}(?=[A-Z]))?([A-Za-z][a-z]{1,20}?)s?\d{1,2}")
+# Names that programs and papers number.
+_NUMBERED_NAMES: Final = _word_set(
+    "alg algorithm answer arg argument attempt buffer build case chapter char client code col column conf config"
+    " cred data default draft elem element entry env error event example fig figure file first fixture flag form"
+    " group hash host index input issue item kernel key label left level line list login match method mock model"
+    " mode name new next node note number object old option opt other out output page param parameter part phase"
+    " phrase placeholder policy port prev prompt query record ref release req request res resp response result ret"
+    " return rev right role row rule salt sample schema second section server setting source stage state step str"
+    " string stub table target task test text type user username val value var variable version view word ubuntu"
+    " debian windows centos java php python mysql postgres"
+)
+_PHRASE_WORD: Final = re.compile(r"[A-Za-z0-9!@#$%^&*?~+_-]{1,40}")
+# What sentences, labels and messages about passwords are made of, and lists for passphrases mostly are not.
+_TALK: Final = _word_set(
+    "a an the this that these those it its is are was were be been being am do does did done has have had can"
+    " could will would shall should may might must not no none never always only also already and or but if then"
+    " else when while where which who what why how of to in on at by for from with without into onto over under"
+    " about after before between than too so as per via you your yours we our us they their them he his she her i"
+    " my me one two three any all each every some same other again here there now please enter type choose pick"
+    " use used using see set sets get gets read reads kept keep stored store sent send given least most min max"
+    " minimum maximum length long short longer shorter char chars character characters letter letters digit digits"
+    " number numbers symbol symbols upper lower case uppercase lowercase pass password passwords passwd passphrase"
+    " passcode pwd secret secrets token tokens key keys hash hashed hashes hashing salt salted user users username"
+    " account login logged field fields value values string strings text input required optional invalid valid"
+    " missing wrong incorrect empty blank match matches mismatch expired expires change changed reset forgot"
+    " forgotten confirm confirmed new old current default weak strong null true false error failed try check"
+    " checks encrypted encryption example placeholder need needs needed want make made file env environment"
+    " variable config configured disabled enabled allowed denied varchar"
+)
 _LABEL: Final = re.compile(r"pass|pwd|secret|token|input|field|label", re.IGNORECASE)
 
 
@@ -366,17 +482,31 @@ def _assigned(name: str) -> Callable[[Match], bool]:
         text, start, end = match.string, match.start(match.lastindex or 0), match.end(match.lastindex or 0)
         quoted = text[start - 1] in "\"'`“‘「『《"
         value, tie = text[start:end], match["tie"]
-        if _HARMLESS_PREFIX.search(text, max(0, match.start() - 16), match.start()):
+        if _harmless(text, match.start(), name):
             return False
+        if not quoted and (text[end : end + 1] in {"(", "[", "{"} or "==" in tie):
+            return False
+        if _LOOSE.fullmatch(tie):
+            return (
+                (_scattered(value) or (name == "password" and _complex(value)))
+                and not _seam(match)
+                and not _placeholder(value)
+            )
         if quoted:
             return not _seam(match) and _secret(value, name, quoted=True)
-        if text[end : end + 1] in {"(", "[", "{"} or "==" in tie:
+        # A test runner's "PASS: name", "first pass = kernel32".
+        count = _COUNT.match(text, match.start()) is not None
+        if count and (tie[0] == ":" or len(value) < 8 or value.isdecimal()):
             return False
         if (
-            match[0].lower().startswith("pass:") and text[max(0, match.start() - 1)] not in "_-"
-        ):  # a test runner's "PASS: name"
-            return False
-        if tie.strip().isalpha() and not _DIGIT.search(value):  # "the password is correct!"
+            tie == "="
+            and name == "password"
+            and not count
+            and _ENV_LINE.search(match[0][: match.start("tie") - match.start()])
+        ):
+            # Letters only are a password in a file of settings; in a program they are a variable.
+            return _secret(value, name, quoted=value.isalpha() and value.islower(), tight=True)
+        if tie.replace(" ", "").isalpha() and not _DIGIT.search(value):  # "the password is correct!"
             return False
         return _secret(value, name, quoted=False, tight=tie == "=")
 
@@ -385,13 +515,29 @@ def _assigned(name: str) -> Callable[[Match], bool]:
 
 def _secret(value: str, name: str, *, quoted: bool, tight: bool = False) -> bool:
     """Tell whether a value at a telling key reads like a secret, not like a word, a name, a path or code."""
+    if name == "key":
+        return len(value) >= 20 and value.isalnum() and not value.startswith("AAAA") and _scattered(value)
     human = name == "password"
-    if not (6 if quoted and human else 8) <= len(value) <= _LONGEST_VALUE or _PROSE.search(value):
+    if not (6 if human else 8) <= len(value) <= _LONGEST_VALUE:
         return False
+    if _PROSE.search(value):
+        return quoted and human and _passphrase(value)
     likely = _quoted_secret(value, human=human) if quoted else _bare_secret(value, human=human, tight=tight)
     if not likely or _STOPWORD.fullmatch(value.strip("*.xX-_!?:=#'\"0123456789")):
         return False
-    return not (_PLACEHOLDER.search(value) or _REFERENCE.search(value) or _PATH.fullmatch(value))
+    return not (_placeholder(value) or _REFERENCE.search(value) or _PATH.fullmatch(value))
+
+
+def _passphrase(value: str) -> bool:
+    """Tell words that were drawn from a list, or random groups, from a sentence about a password."""
+    # Missed on purpose: phrases with capitals, punctuation, or a word that labels and messages are made of, and phrases
+    # of fewer than four words: `password: "sent by mail"`.
+    words = value.split(" ")
+    if not all(map(_PHRASE_WORD.fullmatch, words)) or not _TALK.isdisjoint(value.lower().split(" ")):
+        return False
+    drawn = len(words) >= 4 and all(word.isalpha() and word.islower() and len(word) > 2 for word in words)
+    groups = [word for word in words if not _FILLER.fullmatch(_ALGORITHM.sub("", word))]
+    return drawn or (len(groups) > 1 and any(map(_DIGIT.search, groups)))
 
 
 def _quoted_secret(value: str, *, human: bool) -> bool:
@@ -417,6 +563,11 @@ def _quoted_secret(value: str, *, human: bool) -> bool:
 def _bare_secret(value: str, *, human: bool, tight: bool) -> bool:
     if _random(value):
         return True
+    if value.isdecimal() or _MEASURE.fullmatch(value):
+        return human and value.isdecimal()
+    if len(value) < 8:
+        # Missed on purpose: short values without a digit (`password: letme!`) and with the signs of code (`salt+1`).
+        return human and _SHORT.fullmatch(value) is not None and _chosen(value, tight=tight)
     strong = human and value[0] not in "&*@!" and _STRONG.search(value.rstrip("!?=")) is not None
     if not strong and not _DIGIT.search(value):
         return False
@@ -424,17 +575,20 @@ def _bare_secret(value: str, *, human: bool, tight: bool) -> bool:
     digits = len(_DIGIT.findall(rest))
     if not any(char.isalpha() for char in rest) or _MAIL.fullmatch(value):
         return False
-    if _WORDY.fullmatch(rest) and not (human and digits and value.isalnum() and _chosen(value, digits, tight=tight)):
+    if _WORDY.fullmatch(rest) and not (human and digits and value.isalnum() and _chosen(value, tight=tight)):
         return False
     if _DOTTED.fullmatch(value) and digits < 4:
         return False
     return digits > 1 or (human and digits > 0) or strong
 
 
-def _chosen(value: str, digits: int, *, tight: bool) -> bool:
-    """Tell a word with a number that a person chose as password from a name in a program (`newPassword2`)."""
-    cased = value != value.lower() and value != value.upper()
-    return (tight and digits > 1) or (cased and _LABEL.search(value) is None)
+def _chosen(value: str, *, tight: bool) -> bool:
+    """Tell a word with a number that a person chose as password from a name in a program (`newPassword2`, `arg1`)."""
+    # Missed on purpose: what a programmer calls a variable (`value2`, `userPass1`) and a writer a place (`step3`).
+    numbered = _NUMBERED.fullmatch(value.lower() if value.isupper() else value)
+    if _ALGORITHM.fullmatch(value) or (numbered and numbered[1].lower() in _NUMBERED_NAMES):
+        return False
+    return (tight and len(_DIGIT.findall(value)) > 1) or _LABEL.search(value) is None
 
 
 def _random(value: str) -> bool:
@@ -445,8 +599,24 @@ def _random(value: str) -> bool:
     return sum(char in "aeiou" for char in letters) * 10 < len(letters) * 3
 
 
+def _scattered(value: str) -> bool:
+    """Tell random characters that need no tie to a key: digits in three places, letters of both cases or all hex."""
+    if not _RANDOM_CHARS.fullmatch(value) or len(_DIGITS.findall(_ALGORITHM.sub("", value))) < 3:
+        return False
+    cased = value not in (value.lower(), value.upper())
+    return cased or (len(value) >= 32 and _HEX.fullmatch(value) is not None)
+
+
+def _complex(value: str) -> bool:
+    """Tell a password that some policy asked for: `Winter2024!`."""
+    return (
+        len(value) <= 40 and _RANDOM_CHARS.fullmatch(value) is not None and all(kind.search(value) for kind in _KINDS)
+    )
+
+
 def _assignment(name: str) -> Rule:
-    pattern = re.compile(f"(?:{_KEYS[name]}){_SUFFIX}{_TIE}{_VALUE}", re.IGNORECASE)
+    value = _KEY_VALUE if name == "key" else _VALUE
+    pattern = re.compile(f"(?:{_KEYS[name]}){_SUFFIX}{_TIE}{value}", re.IGNORECASE)
     spoken = _SPOKEN.get(name, ())
     hints = (*_KEY_HINTS[name], *spoken, *(_escapes(word)[0] + "\\" for word in spoken))
     return Rule(name=name, hints=hints, pattern=pattern, folded=True, accept=_assigned(name))
@@ -470,6 +640,8 @@ def _block() -> Rule:
 
 _DASHED: Final = r"[A-Za-z0-9_-]"
 _SHELL_WORD: Final = rf"(?:{_QUOTED}|((?:(?![\"'`\\<>|;])[!-~]){{4,256}}))"
+_GAP: Final = r"(?:[ \t\r\n]|\\{1,7}[nrt]){1,20}"
+_NETRC_WORD: Final = r"(?:(?![\"'`\\<>|;])[!-~]){1,128}"
 _HEADER_TIE: Final = r"\\{0,7}[\"']?[ \t]{0,3}[:=,][ \t]{0,3}\\{0,7}[\"']?"
 
 # Order decides the name where two rules meet: the more telling kind stands first.
@@ -530,7 +702,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _plain("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,64}"),
     _plain("huggingface-token", "api_org_", r"api_org_[A-Za-z0-9]{30,64}"),
     _dashed("sendgrid-key", "SG.", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
-    _plain("twilio-key", "SK", r"SK[0-9a-f]{32}", _near("twilio", 300, 300)),
+    _plain("twilio-key", "SK", r"SK(?=[a-f]{0,31}[0-9])(?=[0-9]{0,31}[a-f])[0-9a-f]{32}"),
+    _dashed("tavily-key", "tvly-", r"tvly-[\w-]{20,80}", _has_digit),
     Rule(
         name="telegram-bot",
         hints=(":AA",),
@@ -575,6 +748,13 @@ RULES: Final[tuple[Rule, ...]] = (
         rf":{_SLASH}{_SLASH}[^\s:/?#@\"'`\\<>\[\]()]{{0,128}}:(?![0-9]{{1,5}}[?#])([^\s/\"'`\\<>,]{{3,256}})@[\w\[.%-]",
         _url_password,
     ),
+    # https://<token>@host: the name alone is the secret.
+    _context(
+        "url-password",
+        ("://", ":\\/\\/", ":\\\\/\\\\/"),
+        rf":{_SLASH}{_SLASH}([a-z0-9_-]{{20,200}})@[\w\[.%-]",
+        _scattered_match,
+    ),
     _context(
         "ssh-password",
         ("sshpass",),
@@ -588,11 +768,25 @@ RULES: Final[tuple[Rule, ...]] = (
         _near("curl", 300),
     ),
     _context("command-password", (" -p",), rf"[ ]-p{_SHELL_WORD}", _mysql_password),
+    _context("command-password", (" -p ", " -a "), rf"[ ]-[pa][ ]{{1,4}}{_SHELL_WORD}", _client_password),
+    _context(
+        "command-password",
+        ("identified by", "identified with"),
+        r"identified (?:by|with [\w\\\"']{1,40} by)[ \t]{1,4}" + rf"(?:{_QUOTED})",
+        _identified,
+    ),
     _context(
         "command-password",
         ("--pass", "--token", "--secret", "--api-key"),
         rf"(?<![\w-])--(?:pass(?:word|wd|phrase)?|token|secret|api-key)[ ]{{1,4}}{_SHELL_WORD}",
         _option,
+    ),
+    _context(
+        "netrc-password",
+        ("machine", "default"),
+        rf"(?:machine{_GAP}[\w.:-]{{1,253}}|default)(?:{_GAP}(?:login|account){_GAP}{_NETRC_WORD}){{0,2}}"
+        rf"{_GAP}password{_GAP}{_SHELL_WORD}",
+        _netrc_password,
     ),
     _context(
         "session-cookie",
