@@ -29,8 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED: Final = 130  # as a shell reports SIGINT
 _PAGE: Final = 100_000  # tokens a page when `cat` reads the whole for a person
 _BATCH: Final = 256  # events, and
-_INDEX_MS: Final = 60_000  # an import indexes what it stored before it goes on
 _BATCH_BYTES: Final = 4 << 20  # bytes that `capture` stores in one transaction
+_INDEX_MS: Final = 60_000  # what was stored is indexed before the next batch
 _SHOWN: Final = 20  # gaps and skipped files a person is shown; --json lists all
 _CAFE: Final = "/home/demo/harbor-cafe"  # the project of the demo conversations
 
@@ -187,6 +187,7 @@ def capture(as_json: bool) -> None:
     A bad line is rejected with its number and the reason, the others are stored. Exit 2 if any was rejected.
     """
     from graphsvc.memory import capture as memory
+    from graphsvc.recall import index
     from graphsvc.store import database
 
     accepted = duplicates = position = 0
@@ -194,6 +195,7 @@ def capture(as_json: bool) -> None:
     with closing(database.connect(config.from_environment())) as db:
         for batch in _batches(sys.stdin.buffer, rejected):
             done = memory.capture(db, [event for _, event in batch])
+            index.catch_up(db, _INDEX_MS)  # what was stored is searchable at once
             accepted, duplicates, position = accepted + done.accepted, duplicates + done.duplicates, done.position
             rejected += [
                 {"line": batch[bad.index][0], "code": bad.code, "message": bad.message} for bad in done.rejected
@@ -280,7 +282,7 @@ def cat(
         _show(viewer, project, as_json, nav="cat", target=target, cursor=cursor, token_budget=token_budget)
     from graphsvc import render
 
-    budget = token_budget or _PAGE
+    budget = _PAGE if token_budget is None else token_budget
     page = _answer(viewer, project, nav="cat", target=target, cursor=cursor, token_budget=budget)
     if page["kind"] != "content":
         render.answer(page, _options(viewer, project))
@@ -343,8 +345,11 @@ def search(
     type=click.Path(path_type=Path),
     help="Written when the service answers: url, socket, token_file, pid.",
 )
-def serve(host: str, port: int, ready_file: Path | None) -> None:
+@as_json
+def serve(host: str, port: int, ready_file: Path | None, as_json: bool) -> None:
     """Answer GraphQL on loopback and on a socket in the home, until stopped.
+
+    With --json, what the ready file says is printed when it answers.
 
     \b
     graphsvc serve
@@ -355,6 +360,9 @@ def serve(host: str, port: int, ready_file: Path | None) -> None:
     settings = config.from_environment()
 
     def answering(ready: Mapping[str, object]) -> None:
+        if as_json:
+            _line(ready)
+            return
         click.echo(f"graphsvc answers on {ready['url']}/graphql and {ready['socket']}; stop with Ctrl-C", err=True)
         click.echo(
             f"the owner's token stands in {ready['token_file']}; a browser takes it as /graphql#token=…", err=True
@@ -399,19 +407,18 @@ def rebuild(check: bool, as_json: bool) -> None:
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
     """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
     from graphsvc.recall import scope
-    from graphsvc.recall import stats as memory
-    from graphsvc.store import database
+    from graphsvc.store import counts, database
 
     asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
     with closing(database.connect(config.from_environment())) as db, database.snapshot(db):
         asked, _ = scope.resolve(db, asker, None)
-        counted = asdict(memory.stats(db, asked))
+        counted = asdict(counts.stats(db, asked))
     if as_json:
         _line(counted)
         return
     from graphsvc import render
 
-    rows = [(name, count) for name, count in counted.items() if not isinstance(count, dict)]
+    rows = [(name, count) for name, count in counted.items() if count is not None and not isinstance(count, dict)]
     for name in ("kinds", "records", "edges"):
         rows += [(f"{name}: {kind}", count) for kind, count in counted[name].items()]
     render.table(("what", "count"), rows)
@@ -426,22 +433,26 @@ def schema() -> None:
 
 
 @program.command(short_help="A tour of two small conversations.")
-def demo() -> None:
+@as_json
+def demo(as_json: bool) -> None:
     """Import two small conversations and show what can be asked about them.
 
     They are a project of their own: two sessions about a café's ordering page, the first in English, the second in
     Chinese, in which a decision of the first one is replaced. In a folder whose project is known they stay out of
-    what you ask; elsewhere --project KEY keeps them apart, and so does another GRAPHSVC_HOME.
+    what you ask; elsewhere --project KEY keeps them apart, and so does another GRAPHSVC_HOME. With --json the
+    report of the import is printed, without the tour.
     """
-    _demo()
+    if as_json:
+        _line(_import_demo().to_json())
+    else:
+        _demo()
 
 
 def _demo() -> None:
     """Import the demo and walk through it; every answer comes from the store."""
-    from graphsvc import render, resources
+    from graphsvc import render
 
-    files = [resources.ROOT / name for name in resources.names("examples/demo", ".jsonl")]
-    report = _import(files, None, None)
+    report = _import_demo()
     render.title(f"The demo: {len(report.sessions)} sessions of {_CAFE}")
     render.table(("session",), [(f"session-{name}",) for name in report.sessions])
     for session in report.sessions:
@@ -461,6 +472,12 @@ def _demo() -> None:
         _CAFE,
     )
     render.title("\nEvery id above works with graphsvc cd and graphsvc cat. Your own history: graphsvc import")
+
+
+def _import_demo() -> Report:
+    from graphsvc import resources
+
+    return _import([resources.ROOT / name for name in resources.names("examples/demo", ".jsonl")], None, None)
 
 
 def _walk(steps: Iterable[Mapping[str, object]], project: str) -> None:
@@ -520,7 +537,7 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
     from graphsvc import clock, render
     from graphsvc.importers import run
     from graphsvc.memory import capture as memory
-    from graphsvc.recall import search as recall
+    from graphsvc.recall import index
     from graphsvc.store import database, imports
 
     with (
@@ -529,8 +546,8 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
     ):
 
         def keep(batch: Sequence[Event]) -> memory.Captured:
-            done = memory.capture(db, batch)
-            recall.catch_up(db, _INDEX_MS)  # what is imported is searchable while the rest comes in
+            done = memory.capture(db, batch, history=True)
+            index.catch_up(db, _INDEX_MS)  # what is imported is searchable while the rest comes in
             return done
 
         return run.import_files(

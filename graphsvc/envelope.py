@@ -100,8 +100,10 @@ class SearchHit:
     session_id: str = strawberry.field(description="The host's id of the session.")
     body: str = strawberry.field(description="The text, cut around the match when it is long.")
     score: float = strawberry.field(description="How well it matches; higher is better.")
-    why: list[str] = strawberry.field(description="What matched: word, identifier, phrase, substring, filter.")
-    context: bool | None = strawberry.field(default=None, description="True for a neighbour of a hit.")
+    why: list[str] = strawberry.field(
+        description="What matched: word, identifier, date, substring (a query without words; for grep a title or path)"
+        ", filter (no query); then status:… of a record that no longer holds."
+    )
 
 
 @strawberry.type(description="The answer of a search.")

@@ -20,6 +20,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from graphsvc.store import visibility
+
 Answer = Mapping[str, object]
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -91,7 +93,8 @@ def remarks(got: Answer, options: Sequence[str]) -> None:
     if got.get("status") in {"not-found", "degraded"}:
         say(str(got["status"]))
     if suggestion := got.get("suggestion"):
-        say(f"try: {_as_command(str(suggestion), options)}")
+        asker = _without_viewer(options) if visibility.NO_VIEWER in map(str, _list(got, "notes")) else options
+        say(f"try: {_as_command(str(suggestion), asker)}")
     if cursor := got.get("cursor"):
         say(f"there is more: the same command with --cursor {cursor}")
 
@@ -102,6 +105,8 @@ def typed(arguments: Answer, options: Sequence[str]) -> str:
     names = [str(arguments[name]) for name in ("target", "query") if name in arguments]
     rest = {name: value for name, value in arguments.items() if name not in {"nav", "target", "query"}}
     flags = [part for name, value in rest.items() for part in _flag(name, value)]
+    if any(name.startswith("-") for name in names):  # else it is read as an option
+        return shlex.join(["graphsvc", verb, *flags, *options, "--", *names])
     return shlex.join(["graphsvc", verb, *names, *flags, *options])
 
 
@@ -215,6 +220,12 @@ def _as_command(suggestion: str, options: Sequence[str]) -> str:
     except ValueError:
         return suggestion
     return typed(arguments, options) if isinstance(arguments, dict) else suggestion
+
+
+def _without_viewer(options: Sequence[str]) -> list[str]:
+    """Leave out a viewer that does not exist: with it no call runs."""
+    pairs = zip(options[::2], options[1::2], strict=True)
+    return [part for name, value in pairs if name != "--viewer" for part in (name, value)]
 
 
 def _flag(name: str, value: object) -> list[str]:

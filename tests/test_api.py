@@ -114,6 +114,13 @@ def test_answers_arrive(ask, talk):
     assert found["data"]["search"]["results"][0]["body"] == "the harbour opens at nine"
 
 
+def test_gaps_of_all_projects_are_told_to_the_owner_only(ask, talk):
+    talk.user("the harbour opens at nine")
+
+    assert ask("{ stats { gaps } }")["data"]["stats"]["gaps"] == 0
+    assert ask("{ stats { gaps } }", asker=Asker(session_id="s1"))["data"]["stats"]["gaps"] is None
+
+
 def test_argument_outside_the_contract_is_an_outcome(ask):
     outcome = "{ ... on InvalidInput { field problem allowed message } }"
 

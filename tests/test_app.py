@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from urllib.parse import quote
@@ -20,9 +20,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from graphsvc.api import client, exchange, tool
+from graphsvc import clock
+from graphsvc.api import client, exchange, schema, tool
 from graphsvc.api.access import App, hosts, make_token, read_token
 from graphsvc.api.app import application, serve
+from graphsvc.api.connections import HEAD_S, MOST
 from graphsvc.api.workers import THREADS, Workers
 from graphsvc.errors import InvalidInput, ServiceError, StoreError
 from graphsvc.recall.scope import Asker
@@ -371,6 +373,77 @@ def test_service_answers_on_both_sockets_as_the_store_does(service, settings, ta
     assert "errors" in over_tcp(ready, "wrong", "{ __typename }")
 
 
+def test_large_text_does_not_end_every_search(service, settings, talk):
+    talk.assistant("noise " * 4_000_000)
+    talk.user("the harbour opens at nine")
+    service()
+    execute = client.http(settings, OWNER)
+
+    first = json.loads(tool.call({"query": "harbour"}, execute)[0])
+    end = time.monotonic() + 60
+    while (found := json.loads(tool.call({"query": "noise"}, execute)[0]))["status"] != "found":
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+    assert [hit["id"] for hit in first["results"]] == ["event-2"]
+    assert [hit["id"] for hit in found["results"]] == ["event-1"]
+
+
+def test_what_the_service_stores_is_indexed_behind_the_request(service, settings, db):
+    service()
+    event = '{session_id: "s", kind: "user_message", origin: "o", body: "harbour", project: "/srv/p"}'
+
+    client.http(settings, OWNER)(f"mutation {{ capture(events: [{event}]) {{ accepted }} }}", {})
+
+    end = time.monotonic() + 30
+    while db.execute("SELECT MAX(position) FROM read_models").fetchone()[0] != 1:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_request_never_writes_the_index(http, db, talk):
+    talk.user("the harbour opens at nine")
+
+    answer = http.post(json={"query": '{ search(query: "harbour") { ... on SearchResult { results { id } } } }'})
+
+    assert answer.json()["data"]["search"]["results"] == [{"id": "event-1"}]
+    assert db.execute("SELECT COUNT(*) FROM read_models").fetchone()[0] == 0
+
+
+def test_ready_file_of_a_dead_service_is_gone_before_the_next_one_starts(settings, token, tmp_path):
+    ready = tmp_path / "ready.json"
+    ready.write_text("{}")
+    settings.socket.write_text("in the way: the start fails")
+
+    with pytest.raises(StoreError):
+        serve(settings, ready_file=ready)
+    assert not ready.exists()
+
+
+def test_store_that_cannot_be_opened_is_refused_before_anything_listens(settings, token):
+    settings.database.write_bytes(b"no database " * 1000)
+
+    with pytest.raises(StoreError, match=r"graphsvc\.db"):
+        serve(settings)
+    assert not settings.socket.exists()
+
+
+def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
+    _, ready = service()
+    host, port = ready["url"].removeprefix("http://").split(":")
+    idle = [socket.create_connection((host, int(port))) for _ in range(MOST + 10)]
+    try:
+        assert "data" in over_tcp(ready, read_token(settings), "{ __typename }")
+        assert client.http(settings, OWNER)("{ __typename }", {})
+        idle[-1].settimeout(HEAD_S + 5)
+        idle[-1].sendall(b"GET /hea")
+        with suppress(ConnectionResetError):
+            assert idle[-1].recv(1) == b"", "it is closed in the end"
+    finally:
+        for one in idle:
+            one.close()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_service_leaves_nothing_behind(service, settings, tmp_path, number):
     process, _ = service()
@@ -439,3 +512,26 @@ def test_request_that_takes_too_long_is_stopped_and_others_are_answered(settings
     assert all(isinstance(result, Exception) for result in results)
     assert after == 1
     assert seconds < 5
+
+
+def test_end_of_the_time_is_no_bug(settings, talk, caplog):
+    talk.user("the harbour opens at nine")
+
+    def ask(db):
+        context = schema.Context(db=db, asker=OWNER, clock=clock.system)
+        return schema.respond("{ stats { events } }", {}, None, context)
+
+    def late(db):
+        db.set_progress_handler(lambda: True, 1)
+        return ask(db)
+
+    async def run():
+        workers = Workers(settings)
+        answer = await workers.run(late, 5)
+        await asyncio.to_thread(workers.close)
+        return answer
+
+    answer = asyncio.run(run())
+
+    assert answer["errors"][0]["extensions"] == {"code": "DEADLINE"}
+    assert caplog.text == ""

@@ -7,6 +7,7 @@ import os
 import pty
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -113,6 +114,30 @@ def test_capture_stores_good_lines_and_rejects_bad_ones_by_number(run):
     assert [bad["line"] for bad in ran.json["rejected"]] == [2, 3, 4]
     assert all(bad["code"] and bad["message"] for bad in ran.json["rejected"])
     assert ran.json["position"] >= 2
+
+
+def test_capture_indexes_what_it_stored_without_the_schema(home):
+    code = """
+import sys
+from graphsvc import cli
+try:
+    cli.program(["capture", "--json"])
+except SystemExit:
+    print(sorted({"strawberry", "graphql", "starlette", "rich", "uvicorn"} & set(sys.modules)))
+"""
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        input=line(),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "GRAPHSVC_HOME": str(home)},
+    ).stdout.splitlines()
+
+    assert printed[-1] == b"[]"
+    assert json.loads(printed[0])["position"] == 1
+    with sqlite3.connect(home / "graphsvc.db") as db:
+        assert db.execute("SELECT position FROM read_models").fetchall() == [(1,)]
+    db.close()
 
 
 def test_capture_again_counts_duplicates(run):
@@ -283,6 +308,17 @@ def test_demo_answers_from_the_store(run):
         assert word in ran.out
 
 
+def test_demo_for_programs_is_the_report_of_its_import(run):
+    ran = run("demo", "--json")
+
+    assert ran.json["files"] == 3
+    assert "harbor-cafe-2026-11-05" in ran.json["sessions"]
+
+
+def test_cat_refuses_a_budget_of_nothing(cafe, run):
+    assert run("cat", "event-1", "--token-budget", "0").code == 2
+
+
 def test_demo_again_adds_nothing(run):
     first = run("demo")
 
@@ -292,7 +328,7 @@ def test_demo_again_adds_nothing(run):
 def test_serve_answers_and_the_tool_asks_it(cafe, run, home, tmp_path):
     ready = tmp_path / "ready.json"
     process = subprocess.Popen(
-        [sys.executable, "-m", "graphsvc.cli", "serve", "--port", "0", "--ready-file", str(ready)],
+        [sys.executable, "-m", "graphsvc.cli", "serve", "--port", "0", "--ready-file", str(ready), "--json"],
         env={**os.environ, "GRAPHSVC_HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -302,6 +338,7 @@ def test_serve_answers_and_the_tool_asks_it(cafe, run, home, tmp_path):
         told = json.loads(ready.read_text())
         assert set(told) == {"url", "socket", "token_file", "pid"}
         assert told["pid"] == process.pid
+        assert json.loads(process.stdout.readline()) == told
         assert run("tool", '{"query": "取餐码"}', "--project", CAFE).code == 0
     finally:
         process.send_signal(signal.SIGINT)
@@ -395,8 +432,6 @@ except SystemExit:
 
 def corrupt(home: Path, statement: str) -> None:
     """Change the database behind graphsvc's back, with Python's own SQLite."""
-    import sqlite3
-
     db = sqlite3.connect(home / "graphsvc.db")
     db.execute(statement)
     db.commit()

@@ -166,6 +166,25 @@ def test_cat_reads_nothing_outside_registered_paths(project, talk, cat, tmp_path
     assert time.monotonic() - started < 5
 
 
+def test_a_file_that_an_isolated_session_wrote_shows_what_others_know_of_it(project, talk, cat):
+    talk.session("s2").isolated()
+    talk.wrote("docs/a.md", "# Hidden\n")
+
+    assert cat("docs/a.md")[0]["items"][0]["label"] == "# As written\n"
+    assert cat("docs/a.md", viewer="s2")[0]["items"][0]["label"] == "# As it is now\n"
+    (project / "docs" / "a.md").unlink()
+    assert cat("docs/a.md")[0]["items"][0]["label"].startswith("[文件不可读")
+
+
+def test_a_page_of_a_large_body_costs_no_more_than_what_it_shows(talk, cat):
+    talk.user("x" * 10_000_000)
+    started = time.monotonic()
+    for _ in range(5):
+        cat("event-1")
+
+    assert time.monotonic() - started < 1.5
+
+
 def test_bytes_that_are_no_text_are_said_to_be(project, cat):
     (project / "docs" / "a.md").write_bytes(b"caf\xe9\n")
     latin, _ = cat("docs/a.md")

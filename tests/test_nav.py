@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from graphsvc import resources
+from graphsvc import render, resources
 from graphsvc.api import client, tool
-from graphsvc.recall import budget
+from graphsvc.errors import InvalidInput, NotFoundError
+from graphsvc.recall import budget, scope
 from graphsvc.recall.scope import Asker
 
 ENVELOPE = Draft202012Validator(json.loads(resources.text("schema/nav_result.json")))
@@ -230,7 +232,8 @@ def test_an_isolated_version_does_not_show_through_a_shared_asset(ask, story, tm
     assert "Hidden title" not in json.dumps(shared)
     assert "Login design" in shared["title"]
     assert "Hidden title" in own["title"]
-    assert "Login design" in ask(nav="cat", target="docs/设计.md")[0]["items"][0]["label"]
+    captured = json.loads(ask(nav="cat", target="docs/设计.md")[0]["suggestion"])
+    assert "Login design" in ask(**captured)[0]["items"][0]["label"]
 
 
 def test_a_session_sees_its_own_project_only(ask, story):
@@ -245,3 +248,218 @@ def test_a_session_sees_its_own_project_only(ask, story):
     assert ask("t1", nav="ls", project="/srv/talk/harbor")[0]["error"]["field"] == "project"
     assert ask(nav="ls", project="/srv/nowhere")[0]["error"]["field"] == "project"
     assert ask("nobody", nav="ls")[1] == 1
+
+
+def _pages(ask, viewer=None, **arguments):
+    found, cursor = [], None
+    while True:
+        answer, code = ask(viewer, **arguments, **({"cursor": cursor} if cursor else {}))
+        assert code == 0
+        found += answer["items"]
+        cursor = answer.get("cursor")
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("host_id", ["event-1", "asset-9", "1", "session-s1", "y ", " y", "a/b.md"])
+def test_a_printed_session_id_opens_that_session_and_hides_no_other_id(ask, story, host_id):
+    story.session(host_id).user("a session named like something else")
+
+    assert ask(nav="cd", target=f"session-{host_id}")[0]["context"]["session_id"] == host_id
+    assert ask(nav="ls", session_id=host_id)[0]["context"]["session_id"] == host_id
+    assert ask(session_id=host_id, limit=1)[0]["results"][0]["session_id"] == host_id
+    assert ask(host_id, nav="ls")[0]["context"]["session_id"] == host_id
+    assert ask(nav="cd", target="event-1")[0]["title"].startswith("event-1 · user_message")
+    assert ask(nav="cd", target="session-s1")[0]["context"]["session_id"] == "s1"
+
+
+def test_a_session_of_another_project_hides_no_id_of_this_one(ask, story):
+    story.project = "/srv/talk/other"
+    story.session("event-1").user("elsewhere")
+    story.session("session-s2").user("elsewhere too")
+
+    for viewer in ("s1", None):
+        assert "Write the design" in json.dumps(ask(viewer, nav="cd", target="event-1")[0])
+    assert ask("s1", nav="ls", session_id="session-s2")[0]["context"]["session_id"] == "s2"
+    assert ask("s1", session_id="session-s2", limit=1)[0]["results"][0]["session_id"] == "s2"
+
+
+def test_a_session_named_bare_is_found_when_no_typed_id_is_meant(ask, talk):
+    talk.session("event-99").user("hello")
+
+    assert ask(nav="cd", target="event-99")[0]["context"]["session_id"] == "event-99"
+    assert ask(nav="cd", target=" event-99\n")[0]["context"]["session_id"] == "event-99"
+
+
+def test_what_other_projects_hold_decides_nothing_for_a_session(ask, story):
+    before = ask("s1", nav="cd", target="设计.md"), ask("s1", nav="cat", target="harbor/docs/设计.md")
+    near = ask("s1", nav="cd", target="event-404"), ask("s1", nav="cd", target="s9")
+    story.project = "/srv/talk/other"
+    story.session("t1").isolated()
+    story.isolated(on=False)
+    story.wrote("设计.md")
+    story.wrote("harbor/docs/设计.md")
+    story.session("s9x").user("elsewhere")
+
+    assert (ask("s1", nav="cd", target="设计.md"), ask("s1", nav="cat", target="harbor/docs/设计.md")) == before
+    assert (ask("s1", nav="cd", target="event-404"), ask("s1", nav="cd", target="s9")) == near
+    assert before[0][1] == 0
+
+
+def test_a_parent_in_another_project_is_no_edge_for_a_session(ask, story):
+    story.project = "/srv/talk/other"
+    story.session("t1").event("session_start", "", parent="s1", relation="resume", title="Elsewhere")
+
+    assert "session-t1" in _ids(ask(nav="cd", target="session-s1")[0])
+    assert "t1" not in json.dumps(ask("s1", nav="cd", target="session-s1")[0])
+
+
+def test_a_node_with_many_edges_lists_all_of_them_what_was_made_of_it_first(ask, talk):
+    talk.wrote("docs/b.md")
+    for _ in range(420):
+        talk.read("docs/b.md")
+    talk.wrote("docs/a.md", "# A\n\nsee docs/b.md\n")
+    listed = _pages(ask, nav="ls", target="docs/b.md", limit=50, token_budget=20_000)
+    shown, _ = ask(nav="cd", target="docs/b.md")
+
+    assert len(listed) == len({item["id"] for item in listed}) == 423  # the session, the link, the write, the reads
+    assert [item["type"] for item in listed[:3]] == ["session", "asset", "event"]
+    assert "docs/a.md" in json.dumps(shown["items"])
+
+
+def test_cd_says_how_many_edges_it_leaves_out(ask, talk):
+    replaced = [talk.user(f"message {number}") for number in range(430)]
+    talk.compacted("all of that", replaces=replaced)
+    first, _ = ask(nav="cd", target="event-431", token_budget=20_000)
+
+    assert "30 more edges are left out; ls has all" in first["notes"]
+    assert any("context names 20 of" in note for note in first["notes"])
+    assert len(_pages(ask, nav="ls", target="event-431", limit=50)) == 430
+
+
+def test_isolated_ends_are_one_row_behind_all_others(ask, talk):
+    told = [talk.user(f"message {number}") for number in range(4)]
+    talk.isolated()
+    hidden = talk.user("hidden")
+    talk.isolated(on=False)
+    talk.compacted("all of that", replaces=[*told, hidden])
+    number = talk.captured[-1].position
+
+    for limit in (1, 2, 3, 4, 5, 50):
+        listed = _pages(ask, nav="ls", target=f"event-{number}", limit=limit)
+        assert [item["label"] == MARKER for item in listed] == [False] * 4 + [True]
+    assert len(_pages(ask, "s1", nav="ls", target=f"event-{number}", limit=2)) == 5
+    assert "hidden" not in json.dumps(listed)
+
+
+def test_every_document_that_ends_with_a_path_is_listed(ask, talk):
+    for number in range(60):
+        talk.wrote(f"part-{number}/README.md")
+
+    assert len(_pages(ask, nav="cd", target="README.md", limit=50)) == 60
+
+
+def test_a_session_that_comes_in_between_two_pages_moves_nothing(ask, talk):
+    for number in range(30):
+        talk.session(f"s{number}").user("hello")
+        talk.ended()
+    first, _ = ask(nav="ls", limit=10)
+    talk.session("new").user("hello")
+    talk.ended()
+    rest = _ids(ask(nav="ls", limit=50, cursor=first["cursor"])[0])
+
+    assert [*_ids(first), *rest] == [f"session-s{number}" for number in reversed(range(30))]
+
+
+def test_the_title_of_a_session_that_hides_something_is_its_own(ask, story):
+    story.session("s3").isolated()
+    story.user("hidden talk")
+    story.isolated(on=False)
+    story.user("go on", title="All about the hidden talk")
+
+    for target in ("session-s3", f"event-{story.captured[-1].position}"):
+        assert "All about" not in json.dumps(ask(nav="cd", target=target)[0])
+        assert "All about" not in json.dumps(ask("s1", nav="cd", target=target)[0])
+    assert "All about" in json.dumps(ask("s3", nav="cd", target="session-s3")[0])
+
+
+def test_an_isolated_id_says_nothing_about_its_type(ask, story):
+    story.session("s3").isolated()
+    story.decided("secretly use bcrypt")
+    number = story.captured[-1].position
+
+    for kind in ("event", "asset", "decision", "todo", "goal"):
+        answer, code = ask(nav="cd", target=f"{kind}-{number}")
+        assert (code, answer["items"][0]["label"]) == (0, MARKER)
+        assert ask("s3", nav="cd", target=f"{kind}-{number}")[1] == (kind not in {"event", "decision"})
+
+
+@pytest.mark.parametrize("arguments", [{"nav": "ls"}, {"nav": "cd", "target": "s1"}, {"query": "design"}])
+def test_an_unknown_viewer_is_told_so_with_a_call_that_runs_without_it(ask, story, arguments):
+    answer, code = ask("s9", **arguments)
+
+    assert (code, answer["status"]) == (1, "not-found")
+    assert "the viewer is no session" in answer["notes"][0]
+    assert ask(**json.loads(answer["suggestion"]))[1] == 0
+
+
+def test_a_scoped_asker_neither_chooses_a_project_nor_hears_of_others(db, story):
+    story.project = "/srv/talk/other"
+    story.session("t1").user("elsewhere")
+    here = Asker(owner=False, project="/srv/talk/harbor")
+
+    for project in ("/srv/talk/other", "all", "/srv/nowhere"):
+        with pytest.raises(InvalidInput, match="only the local owner") as refused:
+            scope.resolve(db, here, project)
+        assert "other" not in refused.value.allowed
+    with pytest.raises(NotFoundError) as unknown:
+        scope.resolve(db, Asker(owner=False, session_id="t"), None)
+    assert "t1" not in unknown.value.suggestion
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("search", "--kind", "decision", "--", "--frobnicate"),
+        ("ls", "--viewer", "zz"),
+        ("search", "--viewer", "zz", "design"),
+        ("cd", "--", "-x"),
+    ],
+)
+def test_a_suggestion_in_the_terminal_runs_as_it_is_written(run, story, command):
+    ran = run(*command)
+    [suggested] = [line.removeprefix("try: ") for line in ran.err.splitlines() if line.startswith("try: ")]
+
+    assert ran.code == 1
+    assert run(*shlex.split(suggested)[1:]).code == 0
+
+
+def test_names_that_begin_with_a_dash_are_typed_behind_two():
+    assert render.typed({"query": "--frobnicate", "limit": 3}, ["--project", "all"]) == (
+        "graphsvc search --limit 3 --project all -- --frobnicate"
+    )
+
+
+@pytest.mark.parametrize("field", ["sessions { edges { cursor } }", "stats { events }"])
+def test_a_field_without_outcomes_names_the_unknown_viewer(settings, story, field):
+    answer = client.in_process(settings, Asker(session_id="nope"))(f"{{ {field} }}", {})
+
+    assert answer["errors"][0]["extensions"]["code"] == "NotFound"
+    assert json.loads(answer["errors"][0]["extensions"]["suggestion"])["nav"] == "ls"
+
+
+def test_a_document_written_in_isolation_first_has_the_number_of_its_first_shared_write(ask, story):
+    story.session("s3").isolated()
+    story.wrote("docs/plan.md", "# Hidden plan\n")
+    own = ask("s3", nav="ls", target="s3")[0]["items"][0]["id"]
+    story.session("s1").wrote("docs/plan.md", "# Shared plan\n")
+    shared = f"asset-{story.captured[-1].position}"
+
+    for viewer in (None, "s1"):
+        assert shared in _ids(ask(viewer, nav="ls", target="s1")[0])
+        assert [hit["id"] for hit in ask(viewer, query="plan", kind="asset")[0]["results"]] == [shared]
+        assert "Shared plan" in ask(viewer, nav="cd", target=shared)[0]["title"]
+        assert ask(viewer, nav="cd", target=own)[0]["items"][0]["label"] == MARKER
+    for target in (own, shared):
+        assert ask("s3", nav="ls", target=target)[1] == ask("s3", nav="cd", target=target)[1] == 0
+        assert "docs/plan.md" in ask("s3", nav="cd", target=target)[0]["title"]

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from graphsvc.memory import rebuild
+from graphsvc.recall import index
 from graphsvc.store import rows
 
 
@@ -76,6 +77,43 @@ def test_one_damaged_row_is_named(db, settings, story, table, damage):
 
     found = rebuild.check(settings, _quiet)
     assert [(one.table, one.id) for one in found] == [(table, name)]
+
+
+def test_the_word_index_is_compared_too(db, settings, story):
+    while index.catch_up(db):
+        pass
+    story.user("not indexed yet, and that is right")
+    assert rebuild.check(settings, _quiet) == []
+    hidden = db.execute("SELECT MAX(id) FROM words_isolated_docsize").fetchone()[0]
+
+    db.execute("DELETE FROM words_docsize WHERE id = 1")
+    db.execute("INSERT INTO words_docsize VALUES (?, x'00')", (hidden,))
+    db.execute("UPDATE words_isolated_docsize SET id = 99999 WHERE id = ?", (hidden,))
+    found = [(one.table, one.id, one.problem) for one in rebuild.check(settings, _quiet)]
+
+    assert found == [
+        ("words", "1", "missing"),
+        ("words", str(hidden), "not what the ledger gives"),
+        ("words_isolated", str(hidden), "missing"),
+        ("words_isolated", "99999", "not what the ledger gives"),
+    ]
+    db.execute("UPDATE read_models SET position = 99999")
+    assert ("words", "read_models") in [(one.table, one.id) for one in rebuild.check(settings, _quiet)]
+    rebuild.rebuild(db, _quiet)
+    index.catch_up(db)
+    assert rebuild.check(settings, _quiet) == []
+
+
+def test_what_was_published_is_in_both_tables_of_the_word_index(db, settings, talk):
+    talk.session("private").isolated()
+    said = talk.user("velvet")
+    index.catch_up(db)
+    talk.event("publish", "", of=[said])
+    assert rebuild.check(settings, _quiet) == []
+
+    index.catch_up(db)
+
+    assert rebuild.check(settings, _quiet) == []
 
 
 def test_dropping_everything_and_rebuilding_gives_the_same(db, settings, story):

@@ -16,7 +16,9 @@ from graphsvc import resources
 from graphsvc.config import Settings
 from graphsvc.envelope import NavResult, SearchResult
 from graphsvc.errors import InvalidInput
-from graphsvc.recall import analyser, budget, search
+from graphsvc.memory import capture
+from graphsvc.model import Event, EventKind
+from graphsvc.recall import analyser, budget, index, search
 from graphsvc.recall.request import check
 from graphsvc.store import database, events, visibility, words
 from graphsvc.store.database import Connection
@@ -30,12 +32,14 @@ NAV = jsonschema.Draft202012Validator(json.loads(resources.text("schema/nav_resu
 def ask(db: Connection) -> Ask:
     """Ask as the tool does, `viewer=` a session id; the answer as printed, its budget and envelope checked."""
 
-    def ask(*, viewer: str | None = None, project: str | None = None, **given: object) -> dict:
+    def ask(*, viewer: str | None = None, project: str | None = None, catch_up: bool = True, **given: object) -> dict:
         session = events.find_session(db, viewer) if viewer else None
         seen = Viewer(
             session=session[0] if session else None, project=events.find_project(db, project) if project else None
         )
         request = check(given)
+        if catch_up:
+            index.catch_up(db)
         answer: SearchResult | NavResult = (search.grep if request.nav else search.search)(db, seen, request)
         assert budget.cost(answer) <= request.token_budget
         printed = json.loads(budget.line(answer))
@@ -204,7 +208,7 @@ def test_a_published_event_is_found_by_all_at_once(db: Connection, talk, ask: As
     talk.event("publish", "", of=[origin])
 
     assert ids(ask(query="velvet")) == ["event-2"]
-    assert search.catch_up(db) == 0
+    assert index.catch_up(db) == 0
     assert ids(ask(query="velvet", viewer="private")) == ["event-2"]
     assert ask(query="velvet", count_only=True, viewer="private")["count"] == 1
 
@@ -220,7 +224,7 @@ def test_a_copied_event_belongs_to_both_sessions(talk, ask: Ask):
 
 def test_what_is_not_indexed_yet_is_found_too(db: Connection, talk, ask: Ask, settings: Settings):
     talk.user("velvet indexed")
-    search.catch_up(db)
+    index.catch_up(db)
     talk.user("velvet late")
     talk.user("they were deciding")
     with closing(database.connect(settings)) as other:
@@ -257,27 +261,68 @@ def test_a_tail_that_is_too_long_is_said(db: Connection, talk, ask: Ask, setting
 
     assert answer["status"] == "degraded"
     assert "not indexed yet" in answer["notes"][0]
-    while search.catch_up(db):
+    while index.catch_up(db):
         pass
     assert ids(ask(query="velvet")) == ["event-1"]
+
+
+@pytest.mark.parametrize("nav", [None, "grep"])
+@pytest.mark.parametrize("order", [None, "asc", "desc"])
+def test_pages_agree_on_what_was_searched_while_the_index_catches_up(db: Connection, talk, ask: Ask, nav, order):
+    def told(count: int) -> None:
+        for number in range(count):
+            talk.user("velvet curtain " * (1 + number % 4))
+
+    told(6)
+    index.catch_up(db)
+    told(9)
+    talk.wrote("velvet.md", "in the gap, but found by its name")
+    talk.assistant("noise " * 1_000_000)
+    told(8)
+
+    found: list[str] = []
+    cursor, notes = None, []
+    while True:
+        answer = ask(nav=nav, order=order, query="velvet", limit=5, cursor=cursor, catch_up=False)
+        found += ids(answer)
+        notes.append(answer["notes"])
+        index.catch_up(db)
+        cursor = answer.get("cursor")
+        if cursor is None:
+            break
+
+    assert len(found) == len(set(found)) == 6 + 8 + (nav == "grep")
+    assert all(note == notes[0] and note[0].startswith("texts not searched: 13, not indexed yet") for note in notes)
+    assert len(ids(ask(nav=nav, query="velvet", limit=50))) == 26
+
+
+def test_a_text_that_is_too_large_for_a_request_is_searched_after_it_is_indexed(db: Connection, talk, ask: Ask):
+    talk.assistant("noise " * 1_000_000 + "velvet")
+    talk.user("a velvet curtain")
+
+    before = ask(query="velvet", catch_up=False)
+
+    assert (before["status"], ids(before)) == ("degraded", ["event-2"])
+    assert ask(query="velvet", count_only=True, catch_up=False)["count"] == 1
+    assert sorted(ids(ask(query="velvet"))) == ["event-1", "event-2"], "one text at least, however long it takes"
 
 
 def test_another_version_of_the_analyser_indexes_anew(db: Connection, talk):
     talk.user("velvet")
     talk.user("curtain")
-    assert search.catch_up(db) == 2
+    assert index.catch_up(db) == 2
 
-    assert words.catch_up(db, search.analyse, "another", 1000) == 2
+    assert words.catch_up(db, index.analyse, "another", 1000) == 2
     assert words.indexed(db, analyser.VERSION) == 0
     words.reset(db)
-    assert search.catch_up(db) == 2
+    assert index.catch_up(db) == 2
     assert db.execute("SELECT COUNT(*) FROM words_docsize").fetchone()[0] == 2
 
 
 def test_ten_megabytes_are_searchable_to_the_end(db: Connection, talk, ask: Ask):
     text = "".join(f"{number:090} 日志\n" for number in range(108_000)) + "at last a velvet curtain"
     talk.tool("Bash", {"command": "make"}, text)
-    while search.catch_up(db, 10_000):
+    while index.catch_up(db, 10_000):
         pass
 
     answer = ask(query="velvet curtain", token_budget=200)
@@ -415,6 +460,32 @@ def test_a_suggestion_names_no_word_that_the_viewer_may_not_see(talk, ask: Ask):
     assert "velvet" not in ask(query="velvte", project="/srv/talk/harbor")["suggestion"]
     assert "gravel" not in ask(query="gravle")["suggestion"]
     assert ask(session_id="elsewhere", project="/srv/talk/harbor")["status"] == "not-found"
+
+
+def test_help_with_spelling_looks_at_what_the_viewer_can_find_only(talk, ask: Ask):
+    talk.user("here is the receipt")
+    before = ask(query="recipt", project="/srv/talk/harbor")
+    talk.project = "/srv/other"
+    talk.session("elsewhere").user("recipts reciptx recipta reciptb reciptc recipt1 recipt2 ricipt")
+
+    assert json.loads(before["suggestion"]) == {"query": "receipt"}
+    assert ask(query="recipt", project="/srv/talk/harbor") == before
+    assert json.loads(ask(query="recipt", session_id="s1")["suggestion"]) == {"query": "recipt"}
+
+
+def test_a_count_without_words_says_how_many_texts_were_looked_at(db: Connection, talk, ask: Ask):
+    told = [
+        Event(session_id="s1", kind=EventKind.USER_MESSAGE, origin=f"o{number}", body=f"{number} 🚀", project="/srv/a")
+        for number in range(search.SCAN_UNITS + 1)
+    ]
+    capture.capture(db, told)
+
+    answer = ask(query="🚀", count_only=True, catch_up=False)
+
+    assert answer["status"] == "degraded"
+    assert answer["count"] <= search.SCAN_UNITS
+    assert answer["notes"] == [f"counted in {answer['count']} texts; the others were not looked at"]
+    assert "cursor" not in answer
 
 
 def test_an_unknown_session_leads_to_the_nearest(talk, ask: Ask):

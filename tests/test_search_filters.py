@@ -29,6 +29,7 @@ def tell(rng: random.Random) -> list[dict]:
     """Make up what happened: talk, records, writes, isolation, copies of a resumed session, events without a time."""
     told: list[dict] = []
     isolated = dict.fromkeys(SESSIONS, False)
+    switches: dict[str, list[tuple[str, bool]]] = {name: [("", False)] for name in SESSIONS}
     for number in range(90):
         session = rng.choice(list(SESSIONS))
         ts = None if rng.random() < 0.1 else f"2026-03-{rng.randint(1, 9):02}T{rng.randint(0, 23):02}:00:00.000000Z"
@@ -39,7 +40,9 @@ def tell(rng: random.Random) -> list[dict]:
             "ts": ts,
             "body": text,
             "meta": {},
-            "isolated": isolated[session],
+            # Isolated now, or at the time it was said, as far as is known by now.
+            "isolated": isolated[session]
+            or (ts is not None and max((one for one in switches[session] if one[0] <= ts), key=lambda one: one[0])[1]),
         }
         what = rng.choices(("talk", "record", "write", "switch", "copy"), (9, 6, 3, 1, 2))[0]
         if what == "talk":
@@ -57,7 +60,9 @@ def tell(rng: random.Random) -> list[dict]:
         elif what == "switch" and session != "b1":
             isolated[session] = not isolated[session]
             action = "on" if isolated[session] else "off"
-            told.append({**row, "kind": "isolation", "body": action, "meta": {"action": action}})
+            moment = f"2026-03-{rng.randint(1, 9):02}T12:{number // 60:02}:{number % 60:02}.000000Z"
+            switches[session].append((moment, isolated[session]))
+            told.append({**row, "kind": "isolation", "body": action, "meta": {"action": action}, "ts": moment})
         elif what == "copy" and told:
             source = rng.choice(told)
             other = rng.choice([one for one in SESSIONS if SESSIONS[one] == SESSIONS[source["session"]]])
@@ -106,7 +111,7 @@ def units(db: database.Connection, told: list[dict]) -> list[dict]:
             key = (base["project"], path)
             name = assets.setdefault(key, f"asset-{number}")
             version = {"kind": "asset", "id": name, "number": number, "at": at, "asset": key}
-            found.append({**base, **version, "body": f"{path}\n{content}", "members": {row["session"]}})
+            found.append({**base, **version, "body": f"{path}\n{content}"})
     return found
 
 

@@ -71,6 +71,7 @@ def test_parameters_filled_with_nothing_are_left_out():
         ({"nav": "cd"}, "target"),
         ({"nav": "grep"}, "query"),
         ({"target": "event-1"}, "target"),
+        ({"nav": "grep", "query": "x", "count_only": True}, "count_only"),
         ({"token_budget": 59}, "token_budget"),
         ({"since": "soon"}, "since"),
         ({"query": "\ud800"}, "query"),
@@ -100,6 +101,32 @@ def test_huge_token_budget_is_as_good_as_the_largest(call):
     assert call(query="x", token_budget=10**30)[1] in {0, 1}
 
 
+def test_count_only_false_says_nothing_to_nav(call, talk):
+    talk.user("the harbour opens at nine")
+
+    assert call(nav="grep", query="harbour", count_only=False) == call(nav="grep", query="harbour")
+
+
+def test_cursor_belongs_to_what_was_resolved_not_to_how_it_was_said(settings, db, talk):
+    talk.wrote("a.md")
+    talk.wrote("b.md")
+    talk.user("harbour")
+    talk.user("harbour")
+    everywhere = client.in_process(settings, Asker(project="all"))
+    here = client.in_process(settings, Asker(project=talk.project))
+    unsaid = client.in_process(settings, OWNER)
+    for asked in ({"query": "harbour"}, {"nav": "ls", "target": "s1"}):
+        first = json.loads(tool.call({**asked, "limit": 1}, everywhere)[0])
+        rest = {**asked, "limit": 1, "cursor": first["cursor"]}
+
+        assert tool.call(rest, everywhere) == tool.call({**rest, "project": "all"}, unsaid)
+        assert json.loads(tool.call(rest, here)[0])["error"]["field"] == "cursor"
+
+    narrow = json.loads(tool.call({"query": "harbour", "session_id": "s1", "limit": 1}, everywhere)[0])["cursor"]
+    rest = {"query": "harbour", "session_id": "session-s1", "project": talk.project, "cursor": narrow}
+    assert tool.call(rest, unsaid)[1] == 0
+
+
 def test_errors_of_the_service_are_raised():
     with pytest.raises(ServiceError, match="too deep"):
         tool.call({"query": "x"}, answering({"errors": [{"message": "too deep"}]})[1])
@@ -127,7 +154,7 @@ RESULTS = [
         results=[
             SearchHit(id="a", kind="goal", ts=None, seq=Long(1), session_id="s", body="b", score=1.0, why=["word"]),
             SearchHit(id="b", kind="goal", ts="", seq=Long(2), session_id="", body="", score=1e-7, why=[]),
-            SearchHit(id="c", kind="goal", ts="", seq=Long(3), session_id="", body="", score=0.0, why=[], context=True),
+            SearchHit(id="c", kind="goal", ts="", seq=Long(3), session_id="", body="", score=0.0, why=[]),
         ],
         cursor="c",
         suggestion="s",

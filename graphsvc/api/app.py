@@ -29,16 +29,17 @@ from starlette.routing import Route
 from graphsvc import __version__, clock, resources
 from graphsvc.api import client, exchange, schema
 from graphsvc.api.access import App, Guard, hosts, make_token
+from graphsvc.api.connections import MOST, HttpConnection
 from graphsvc.api.exchange import Question, Refused
-from graphsvc.api.workers import Busy, Workers
+from graphsvc.api.workers import Busy, Indexer, Workers
 from graphsvc.config import Settings, make_home
 from graphsvc.errors import InvalidInput, StoreError
 from graphsvc.recall.scope import Asker
+from graphsvc.store import database
 from graphsvc.store.database import Connection
 
 REQUEST_S: Final = 5.0
 CAPTURE_S: Final = 60.0  # a batch is up to sixteen times as large, and stopping it only repeats it
-CONNECTIONS: Final = 256
 LOOPBACK: Final = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -61,18 +62,20 @@ _WEB: Final = Path(__file__).resolve().parent.parent / "web"
 
 def application(settings: Settings, *, token: str, names: frozenset[str]) -> App:
     """Build the app of this home behind its guard. `names` are the Host values it answers to."""
-    workers = Workers(settings)
+    workers, indexer = Workers(settings), Indexer(settings)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        indexer.start()
         yield
+        await asyncio.to_thread(indexer.stop)
         await asyncio.to_thread(workers.close)
 
     async def graphql(request: Request) -> Response:
         if request.method != "POST":
             return _page(request)
         try:
-            return await _graphql(request, workers)
+            return await _graphql(request, workers, indexer)
         except Refused as refused:
             return _refused(refused)
 
@@ -105,6 +108,10 @@ def serve(
     make_home(settings)
     with ExitStack() as stack:
         stack.enter_context(_only_one(settings))
+        # One that a killed service left would be taken for ours.
+        _remove(ready_file)
+        stack.callback(_remove, ready_file)
+        database.connect(settings).close()  # what cannot be opened is refused here, in one line
         token = make_token(settings)
         tcp = stack.enter_context(_tcp_socket(host, port))
         unix = stack.enter_context(_unix_socket(settings.socket))
@@ -112,6 +119,7 @@ def serve(
         app = application(settings, token=token, names=hosts(bound))
         config = uvicorn.Config(
             app,
+            http=HttpConnection,
             log_config=None,
             log_level=logging.CRITICAL,  # uvicorn prints the text of errors; `_bug` logs where they happened
             access_log=False,
@@ -119,7 +127,7 @@ def serve(
             server_header=False,
             lifespan="on",
             ws="none",
-            limit_concurrency=CONNECTIONS,
+            limit_concurrency=MOST,
             timeout_graceful_shutdown=int(REQUEST_S),
         )
         url = f"http://{'[::1]' if host == '::1' else host}:{bound}"
@@ -130,7 +138,6 @@ def serve(
             "pid": os.getpid(),
         }
         server = _Server(config, ready_file, about, ready)
-        stack.callback(_remove, ready_file)
         stack.enter_context(_ends_on_signals(server))
         server.run([tcp, unix])
 
@@ -157,7 +164,7 @@ class _Server(uvicorn.Server):
         self._ready(self._about)
 
 
-async def _graphql(request: Request, workers: Workers) -> Response:
+async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
     media_type = exchange.accepted_type(request.headers.get("accept"))
     exchange.check_content_type(request.headers.get("content-type"))
     capturing = client.CAPTURE.lower() in request.headers
@@ -168,6 +175,8 @@ async def _graphql(request: Request, workers: Workers) -> Response:
         question = exchange.question(raw)
         asker = _asker(request)
         content = await workers.run(lambda db: _respond(db, question, asker, media_type), seconds)
+        if client.MUTATION.search(question.document):
+            indexer.wake()
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
     except Busy:
@@ -268,7 +277,7 @@ def _unix_socket(path: Path) -> Iterator[socket.socket]:
             listener.bind(name)
         try:
             path.chmod(0o600)  # nobody can connect before listen
-            listener.listen(CONNECTIONS)
+            listener.listen(MOST)
             yield listener
         finally:
             path.unlink(missing_ok=True)
@@ -305,7 +314,7 @@ def _tcp_socket(host: str, port: int) -> Iterator[socket.socket]:
             listener.bind(("127.0.0.1" if host == "localhost" else host, port))
         except OSError as error:
             raise StoreError(f"port {port} of {host} cannot be used: {error.strerror}; choose another, or 0") from error
-        listener.listen(CONNECTIONS)
+        listener.listen(MOST)
         yield listener
 
 

@@ -30,7 +30,7 @@ VIEWER: Final = "Graphsvc-Viewer"
 PROJECT: Final = "Graphsvc-Project"
 CWD: Final = "Graphsvc-Cwd"
 CAPTURE: Final = "Graphsvc-Capture"
-_MUTATION: Final = re.compile(r"^mutation\b", re.MULTILINE)
+MUTATION: Final = re.compile(r"^mutation\b", re.MULTILINE)
 _MAX_ADDRESS: Final = 100  # bytes; the kernel's limit is 104 or 108
 
 
@@ -51,7 +51,7 @@ def connect(settings: Settings, asker: Asker) -> Executor:
         try:
             return service(document, variables)
         except NoAnswer:
-            if _MUTATION.search(document):
+            if MUTATION.search(document):
                 raise
             return in_process(settings, asker)(document, variables)
 
@@ -75,7 +75,7 @@ def http(settings: Settings, asker: Asker) -> Executor | None:
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         body = json.dumps({"query": document, "variables": dict(variables)}).encode("ascii")
-        extra = {CAPTURE: "1"} if _MUTATION.search(document) else {}
+        extra = {CAPTURE: "1"} if MUTATION.search(document) else {}
         return _post(settings.socket, body, headers | extra)
 
     return execute
@@ -90,7 +90,7 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         with closing(database.connect(settings)) as db:
-            context = schema.Context(db=db, asker=asker, clock=clock.system)
+            context = schema.Context(db=db, asker=asker, clock=clock.system, catch_up=True)
             return schema.respond(document, variables, None, context)
 
     return execute

@@ -35,10 +35,10 @@ from graphsvc.envelope import Long, NavResult, NavVerb, Order, SearchKind, Searc
 from graphsvc.importers import neutral
 from graphsvc.memory import capture
 from graphsvc.model import Event
-from graphsvc.recall import answer, scope, stats
+from graphsvc.recall import answer, scope
 from graphsvc.recall.scope import Asker
-from graphsvc.store import sessions
-from graphsvc.store.database import Connection
+from graphsvc.store import counts, sessions
+from graphsvc.store.database import Connection, interrupted
 from graphsvc.store.visibility import Viewer
 
 MAX_FIRST: Final = 100
@@ -55,6 +55,7 @@ class Context:
     db: Connection
     asker: Asker
     clock: Clock
+    catch_up: bool = False  # index before a search; a service does that on its own
 
 
 Info = strawberry.Info[Context, None]
@@ -142,7 +143,9 @@ class Stats:
     assets: Long = strawberry.field(description="Files that agents wrote.")
     versions: Long = strawberry.field(description="Writes of those files.")
     edges: list[Count] = strawberry.field(description="Edges by type.")
-    gaps: Long = strawberry.field(description="Lines of imported files that could not be read.")
+    gaps: Long | None = strawberry.field(
+        description="Lines of imported files that could not be read, in all projects; null to whom they are not open."
+    )
     position: Long = strawberry.field(description="Position of the newest event, whoever may see it.")
     indexed: Long = strawberry.field(description="Position up to which the search index holds events.")
 
@@ -271,12 +274,17 @@ class Mutation:
 
 
 class MaskBugs(MaskErrors):
-    """Replace the text of an unexpected error by an id, and log it under that id."""
+    """Replace the text of an unexpected error by an id, and log it under that id; the end of the time is no bug."""
 
     def __init__(self) -> None:
         super().__init__(should_mask_error=_unexpected)
 
     def anonymise_error(self, error: GraphQLError) -> GraphQLError:
+        if interrupted(error.original_error):
+            extensions = {"code": "DEADLINE"}
+            return GraphQLError(
+                "not done in time; ask for less", nodes=error.nodes, path=error.path, extensions=extensions
+            )
         correlation = secrets.token_hex(6)
         path = ".".join(str(part) for part in error.path or ())
         log_bug(correlation, f"field {path}", error.original_error)
@@ -335,8 +343,9 @@ def _answer(info: Info, kind: type[T], arguments: Mapping[str, object]) -> T | I
         for name, value in arguments.items()
         if not _left_out(value)
     }
+    context = info.context
     try:
-        found = answer.answer(info.context.db, info.context.asker, given)
+        found = answer.answer(context.db, context.asker, given, catch_up=context.catch_up)
     except errors.InvalidInput as error:
         return InvalidInput(field=error.field, problem=error.problem, allowed=error.allowed, message=str(error))
     if not isinstance(found, kind):
@@ -357,14 +366,12 @@ def _sessions(info: Info, first: int, after: str | None, project: str | None) ->
 
 
 def _session(row: sessions.SessionRow, viewer: Viewer) -> Session:
-    # A title may come from what was said while the session was isolated.
-    shown = not row.hides or viewer.session == row.number
     return Session(
         id=strawberry.ID(f"session-{row.session_id}"),
         session_id=row.session_id,
         project=row.project_key,
         host=row.host,
-        title=row.title if shown else None,
+        title=row.known_as(viewer),
         started_at=row.started_at,
         last_at=row.last_at,
         position=Long(row.last_event),
@@ -374,9 +381,9 @@ def _session(row: sessions.SessionRow, viewer: Viewer) -> Session:
 
 
 def _stats(info: Info, project: str | None) -> Stats:
-    counted = asdict(stats.stats(info.context.db, _viewer(info, project)))
+    counted = asdict(counts.stats(info.context.db, _viewer(info, project)))
     fields: dict[str, Any] = {
-        name: _counts(value) if isinstance(value, dict) else Long(value) for name, value in counted.items()
+        name: _counts(value) if isinstance(value, dict) else value for name, value in counted.items()
     }
     return Stats(**fields)
 
@@ -390,6 +397,9 @@ def _viewer(info: Info, project: str | None) -> Viewer:
         viewer, _ = scope.resolve(info.context.db, info.context.asker, project)
     except errors.InvalidInput as error:
         raise _bad(error) from None
+    except errors.NotFoundError as error:
+        about = {"code": "NotFound", "target": error.target, "suggestion": error.suggestion}
+        raise GraphQLError(str(error), extensions=about) from None
     return viewer
 
 

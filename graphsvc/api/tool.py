@@ -40,8 +40,6 @@ def choose(arguments: Mapping[str, object]) -> tuple[str, dict[str, object]]:
         raise InvalidInput("target", "given without nav", "a target together with nav ls, cd or cat; query to search")
     given = {name: value for name, value in arguments.items() if not _says_nothing(value)}
     given.pop("nav", None)
-    if checked.nav is not None:
-        given.pop("count_only", None)  # rows of an envelope are not counted
     if "token_budget" in given:
         given["token_budget"] = min(checked.token_budget, _MAX_LONG)
     return checked.nav or "search", given

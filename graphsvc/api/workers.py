@@ -1,4 +1,4 @@
-"""Threads for what blocks: a bounded number, each with a SQLite connection of its own."""
+"""Threads for what blocks, each with a SQLite connection of its own: some for requests, one for the index."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Final, TypeVar
 
 from graphsvc.config import Settings
+from graphsvc.recall import index
 from graphsvc.store import database
 from graphsvc.store.database import Connection
 
 THREADS: Final = 4
 WAITING: Final = 64  # requests inside; more are turned away
+POLL_S: Final = 0.5  # what others store is indexed after this time
+STOP_S: Final = 5.0  # a large text may take longer; the process ends without it, and it is indexed at the next start
+_SLICE_MS: Final = 500  # between two looks whether to stop
 _STEPS: Final = 20_000  # virtual machine steps of SQLite between two looks at the clock
 
 T = TypeVar("T")
@@ -67,3 +72,34 @@ class Workers:
             db = self._here.db = database.connect(self._settings)
             self._opened.append(db)
         return db
+
+
+class Indexer:
+    """Keeps the word index at the end of the ledger, in a thread of its own: a large text takes its time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._woken = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="graphsvc-index", daemon=True)
+
+    def start(self) -> None:
+        """Begin to index, and go on until `stop`."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that something was stored."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End after the text at hand."""
+        self._stopped.set()
+        self._woken.set()
+        self._thread.join(STOP_S)
+
+    def _run(self) -> None:
+        with closing(database.connect(self._settings)) as db:
+            while not self._stopped.is_set():
+                self._woken.clear()
+                if not index.catch_up(db, _SLICE_MS):
+                    self._woken.wait(POLL_S)

@@ -86,23 +86,14 @@ def _session(event: Stored, view: View) -> Rows:
     """Every event moves its session forward; the first one may join it to sessions that named it as their parent."""
     known = view.session(event.session)
     session = known or Session(session=event.session)
-    meta = event.meta
-    switch = meta.get("action") if event.kind is EventKind.ISOLATION else None
-    ended = event.kind is EventKind.SESSION_END
-    talks_on = event.kind in TALK_KINDS and not (event.ts and session.last_at and event.ts < session.last_at)
-    session = replace(
+    moved = replace(
         session,
-        host=session.host or _text(meta.get("host")),
-        title=session.title if event.isolated else _text(meta.get("title")) or session.title or _prompt(event),
-        cwd=session.cwd or _text(meta.get("cwd")),
-        parent=session.parent or _text(meta.get("parent")),
-        relation=session.relation or _text(meta.get("relation")),
         started_at=min(filter(None, (session.started_at, event.ts)), default=None),
         last_at=max(filter(None, (session.last_at, event.ts)), default=None),
         last_event=event.id,
-        ended=ended or (session.ended and not talks_on),
-        isolated=session.isolated if switch is None else switch == "on",
+        isolated=event.meta.get("action") == "on" if event.kind is EventKind.ISOLATION else session.isolated,
     )
+    session = moved if event.isolated else _told(event, session, moved)
     yield session
     if session.parent and (known is None or known.parent is None):
         parent = view.session_number(session.parent)
@@ -113,6 +104,21 @@ def _session(event: Stored, view: View) -> Rows:
             if child.session != event.session:
                 yield from _descent(event, view, event.session, child.session, child.relation)
     yield from _turned(event, view, session)
+
+
+def _told(event: Stored, before: Session, session: Session) -> Session:
+    """What an event that all may see tells about its session."""
+    meta = event.meta
+    talks_on = event.kind in TALK_KINDS and not (event.ts and before.last_at and event.ts < before.last_at)
+    return replace(
+        session,
+        host=session.host or _text(meta.get("host")),
+        title=_text(meta.get("title")) or session.title or _prompt(event),
+        cwd=session.cwd or _text(meta.get("cwd")),
+        parent=session.parent or _text(meta.get("parent")),
+        relation=session.relation or _text(meta.get("relation")),
+        ended=event.kind is EventKind.SESSION_END or (session.ended and not talks_on),
+    )
 
 
 def _descent(event: Stored, view: View, before: int, after: int, relation: str | None) -> Rows:

@@ -225,7 +225,7 @@ def _todo_changes(event: Stored, view: View, listed: object) -> Derived:
         return
     entries = dict(entry for entry in map(_todo, listed) if entry)
     key = f"list:{event.actor or ''}"  # a sub-agent keeps a list of its own
-    ours = {todo.text: todo for todo in view.todos(event.session) if todo.key == key}
+    ours = {todo.text: todo for todo in view.todos(event) if todo.key == key}
     for text, status in entries.items():
         todo = ours.get(text)
         if todo is None or (todo.status != "pending" and status == "pending"):

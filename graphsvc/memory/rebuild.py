@@ -38,8 +38,9 @@ def check(settings: Settings, progress: Progress) -> list[Difference]:
         _replay(db, progress)
         return [
             Difference(table, number, problem)
-            for table in rows.tables()
-            for number, problem in rows.differences(db, table)
+            for room, tables in ((rows, rows.tables()), (words, words.TABLES))
+            for table in tables
+            for number, problem in room.differences(db, table)
         ]
 
 

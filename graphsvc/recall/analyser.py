@@ -11,7 +11,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -35,7 +35,8 @@ _INVISIBLE: Final = re.compile(
     "\U0001d173-\U0001d17a\U000e0001-\U000e01ef]"
 )
 _WORD: Final = rf"[^\W{_CJK}]"
-_RUN: Final = re.compile(rf"{_WORD}+(?:[./\\\-:@+#]{{1,3}}{_WORD}+)*|(?P<cjk>[{_CJK}]+)")
+_RUN: Final = re.compile(rf"{_WORD}+(?:[./\\\-:@+#]{{1,3}}{_WORD}+)*|[{_CJK}]+")
+_IS_CJK: Final = re.compile(f"[{_CJK}]")
 _SEPARATOR: Final = re.compile(r"[./\\\-:@+#_]+")
 # An acronym ends before the capital that begins the next word: `HTTPServer` is http, server; digits stay with theirs.
 _CASE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -97,14 +98,25 @@ def normalise(text: str) -> str:
 
 def words(text: str) -> tuple[list[str], list[str]]:
     """Return the terms of a text for the columns w and i, in reading order, with repetitions."""
-    return _words(normalise(text))
+    plain: list[str] = []
+    joined: list[str] = []
+    for run in _RUN.finditer(normalise(text)):
+        plain.extend(_parts(run[0], joined))
+    return plain, joined
 
 
 def columns(text: str, ts: str | None = None) -> tuple[str, str]:
     """Return what the columns w and i of a text hold; `ts` is the time its host gave."""
     text = normalise(text)
-    plain, joined = _words(text)
-    joined.extend(term for date in _DATE.finditer(text) for term in _indexed(*_read(date)))
+    plain: list[str] = []
+    joined: list[str] = []
+    # A large text repeats itself: what it repeats is split once.
+    for run, times in Counter(run[0] for run in _RUN.finditer(text)).items():
+        forms: list[str] = []
+        plain.extend(_parts(run, forms) * min(times, _REPEATS))
+        joined.extend(forms * min(times, _REPEATS))
+    for date, times in Counter(date.groups() for date in _DATE.finditer(text)).items():
+        joined.extend(_indexed(*_read(date)) * min(times, _REPEATS))
     if ts is not None:
         joined.extend(_indexed(ts[:4], int(ts[5:7]), int(ts[8:10])))
     return _capped(plain), _capped(joined)
@@ -113,13 +125,13 @@ def columns(text: str, ts: str | None = None) -> tuple[str, str]:
 def terms(query: str) -> Query:
     """Analyse what is asked: the same terms without stop words, unless nothing else is left."""
     text = normalise(query[:MAX_QUERY])
-    dates = [term for date in _DATE.finditer(text) for term in _date(*_read(date))]
+    dates = [term for date in _DATE.finditer(text) for term in _date(*_read(date.groups()))]
     found = list(_asked(_DATE.sub(" ", text)))
     meaning = [one for one in found if one[1] not in STOP]
     if not meaning and not dates:
         meaning = found
     plain = [term for column, term in meaning if column == "w"]
-    latin = [term for term in plain if not re.match(f"[{_CJK}]", term)]
+    latin = [term for term in plain if not _IS_CJK.match(term)]
     joined = [term for column, term in meaning if column == "i"]
     if 2 <= len(latin) == len(plain) <= 5:
         joined.append("".join(latin)[:_LONGEST])
@@ -153,22 +165,10 @@ def without_reminders(body: str) -> str:
     return "".join((*kept, body[position:])) if kept else body
 
 
-def _words(text: str) -> tuple[list[str], list[str]]:
-    plain: list[str] = []
-    joined: list[str] = []
-    for run in _RUN.finditer(text):
-        whole = run[0]
-        if run.lastgroup:
-            plain.extend(map("".join, pairwise(whole)))
-            plain.append(whole[-1])
-            continue
-        parts = _parts(whole, joined)
-        plain.extend(parts)
-    return plain, joined
-
-
 def _parts(run: str, joined: list[str]) -> list[str]:
     """Split one run into its words, adding the joined forms of its pieces and of itself."""
+    if _IS_CJK.match(run):
+        return [*map("".join, pairwise(run)), run[-1]]
     if len(run) > _LONGEST and not _SEPARATOR.search(run):
         return [run[:_LONGEST].lower()]
     if run.isalnum() and (run.islower() or run.isdigit()):
@@ -198,7 +198,7 @@ def _asked(text: str) -> Iterator[tuple[str, str]]:
     """Yield the terms of a query as (column, term); a lone CJK character is the beginning of a pair."""
     for run in _RUN.finditer(text):
         whole = run[0]
-        if not run.lastgroup:
+        if not _IS_CJK.match(whole):
             joined: list[str] = []
             yield from (("w", part) for part in _parts(whole, joined))
             yield from (("i", term) for term in joined)
@@ -228,9 +228,10 @@ def _unescaped(body: str) -> str:
     return "\n".join(found)
 
 
-def _read(date: re.Match[str]) -> tuple[str | None, int, int | None]:
-    """Return the year, month and day of a date as it was written."""
-    given = {name.rpartition("_")[2]: value for name, value in date.groupdict().items() if value}
+def _read(date: Sequence[str | None]) -> tuple[str | None, int, int | None]:
+    """Return the year, month and day of a date as it was written, from the groups of its match."""
+    named = {name.rpartition("_")[2]: date[place - 1] for name, place in _DATE.groupindex.items() if date[place - 1]}
+    given = {name: value for name, value in named.items() if value is not None}
     month = given["m"].lower()
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1
     return given.get("y"), number, int(given["d"]) if "d" in given else None

@@ -8,10 +8,10 @@ from typing import Final
 
 from graphsvc.envelope import NavResult, SearchResult
 from graphsvc.errors import NotFoundError
-from graphsvc.recall import content, nav, search
+from graphsvc.recall import content, fit, index, nav, search
 from graphsvc.recall.budget import cost
 from graphsvc.recall.request import Request, check
-from graphsvc.recall.scope import Asker, resolve
+from graphsvc.recall.scope import Asker, UnknownViewer, resolve
 from graphsvc.store import events, visibility
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer
@@ -20,15 +20,23 @@ EMPTY: Final = "nothing is stored yet: graphsvc import brings in the histories o
 _VERBS: Final = {"ls": nav.ls, "cd": nav.cd, "cat": content.cat}
 
 
-def answer(db: Connection, asker: Asker, arguments: Mapping[str, object]) -> NavResult | SearchResult:
-    """Answer one call; raise InvalidInput for arguments outside the contract."""
+def answer(
+    db: Connection, asker: Asker, arguments: Mapping[str, object], *, catch_up: bool = False
+) -> NavResult | SearchResult:
+    """Answer one call, indexing before a search if told to; raise InvalidInput for arguments outside the contract."""
     request = check(arguments)
     try:
         viewer, notes = resolve(db, asker, request.project)
-    except NotFoundError as error:
+    except UnknownViewer as error:
         if request.nav is None:
-            return SearchResult(status="not-found", results=[], suggestion=error.suggestion)
-        return nav.not_found(request, error)
+            result = SearchResult(
+                status="not-found", results=[], suggestion=error.suggestion, notes=[visibility.NO_VIEWER]
+            )
+            return fit.trimmed(result, request)
+        return fit.trimmed(replace(nav.not_found(request, error), notes=[visibility.NO_VIEWER]), request)
+    request = replace(request, asker=(viewer.session, viewer.project))
+    if catch_up and request.nav in {None, "grep"}:
+        index.catch_up(db)
     if not events.position(db):
         notes = [*notes, EMPTY]
     if request.nav is None:

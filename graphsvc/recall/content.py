@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Final
 
 from graphsvc.envelope import NavContext, NavItem, NavKind, NavResult
-from graphsvc.model import EventKind, Record, Stored
+from graphsvc.model import EventKind, Record, Stored, Version
 from graphsvc.recall import fit, nav
 from graphsvc.recall.fit import row
 from graphsvc.recall.request import Request, call
 from graphsvc.recall.targets import HIDDEN, Found, resolve
-from graphsvc.store import assets, events, visibility
+from graphsvc.store import assets, events
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
 from graphsvc.store.sessions import SessionRow
@@ -50,20 +50,25 @@ def cat(db: Connection, viewer: Viewer, request: Request) -> NavResult:
         case AssetRow() as asset:
             return _asset(db, viewer, found, asset, request)
         case Record() as record:
-            return _page(found, record.text, request)
+            return _page(viewer, found, record.text, request)
         case Stored() as event:
             version = assets.version_of(db, event.id)
             text = version.content if version is not None and version.content is not None else event.body
-            return _page(found, text, request)
+            return _page(viewer, found, text, request)
 
 
 def _page(
-    found: Found, text: str, request: Request, suggestion: str | None = None, notes: list[str] | None = None
+    viewer: Viewer,
+    found: Found,
+    text: str,
+    request: Request,
+    suggestion: str | None = None,
+    notes: list[str] | None = None,
 ) -> NavResult:
     own = fit.mark(request)
     (start,) = fit.places(request, own, 1) or (0,)
     result = NavResult(
-        kind=NavKind.CONTENT, title=nav.title(found), items=[], context=nav.context(found), notes=notes,
+        kind=NavKind.CONTENT, title=nav.title(viewer, found), items=[], context=nav.context(found), notes=notes,
         suggestion=suggestion or nav.also(found, "cat"),
     )  # fmt: skip
     page, taken = fit.content(result, _row(found), text, start, request)
@@ -81,18 +86,24 @@ def _row(found: Found) -> NavItem:
 def _asset(db: Connection, viewer: Viewer, found: Found, asset: AssetRow, request: Request) -> NavResult:
     """Show the live file; when it cannot be read, say so and name the newest whole version that was captured."""
     path = asset.path if asset.path.startswith("/") else posixpath.join(asset.project_key, asset.path)
-    versions = assets.versions(db, viewer, asset.id)
-    if assets.newest(db, asset.id) not in {version.event for version in versions}:
-        # What lies in the folder now was written by an isolated session.
-        return _page(found, versions[-1].content or "", request, None, [visibility.NOTE])
+    versions = assets.versions(db, viewer, asset.key)
     try:
         text, note = live(asset.project_key, asset.path)
+        if assets.newest(db, asset.key) not in {version.event for version in versions}:
+            # What lies in the folder now was written in isolation: show what lay there as far as others know.
+            text, note = _captured(versions[-1]), None
     except Unreadable as problem:
         whole = [version for version in versions if version.content is not None]
         suggestion = call({"nav": "cat", "target": f"event-{whole[-1].event}"}) if whole else None
         marker = UNREADABLE.format(path=path.encode("unicode_escape").decode() if not path.isprintable() else path)
-        return _page(found, marker, request, suggestion, [str(problem)])
-    return _page(found, text, request, None, [note] if note else None)
+        return _page(viewer, found, marker, request, suggestion, [str(problem)])
+    return _page(viewer, found, text, request, None, [note] if note else None)
+
+
+def _captured(version: Version) -> str:
+    if version.content is None:
+        raise Unreadable("only a part of its newest text is known")
+    return version.content
 
 
 def live(root: str, path: str) -> tuple[str, str | None]:
@@ -143,7 +154,10 @@ def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, 
     first, offset, marked = fit.places(request, own, 3) or (numbers[0] if numbers else 0, 0, 0)
     at = numbers.index(first) if first in numbers else len(numbers)
     result = NavResult(
-        kind=NavKind.CONTENT, title=nav.title(found), items=[], context=NavContext(session_id=session.session_id)
+        kind=NavKind.CONTENT,
+        title=nav.title(viewer, found),
+        items=[],
+        context=NavContext(session_id=session.session_id),
     )
     item = _row(found)
     text, places = "", []

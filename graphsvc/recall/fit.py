@@ -91,17 +91,22 @@ def trimmed(answer: Answer, request: Request) -> Answer:
     return answer
 
 
-def rows(result: NavResult, items: Sequence[NavItem], request: Request) -> NavResult:
-    """Fill a navigation answer with the rows from the request's cursor on."""
+def rows(
+    result: NavResult, items: Sequence[NavItem], request: Request, behind: Callable[[int], int] | None = None
+) -> NavResult:
+    """Fill a navigation answer with the rows from the request's cursor on.
+
+    With `behind` the rows begin there already, and it tells what the cursor behind the first n of them holds.
+    """
     own = mark(request)
-    (start,) = places(request, own, 1) or (0,)
+    (start,) = (0,) if behind else places(request, own, 1) or (0,)
     if start > len(items):
         raise InvalidInput("cursor", "is beyond the end", _BAD_CURSOR)
     shown = items[start : start + request.limit]
     page = Page(
         [_draft(item) for item in shown],
         more=len(items) > start + len(shown),
-        cursor=lambda count: write(own, start + count),
+        cursor=lambda count: write(own, behind(count) if behind else start + count),
     )
     base = _slim(result, request.token_budget)
 
@@ -117,7 +122,9 @@ def content(result: NavResult, item: NavItem, text: str, start: int, request: Re
     """Put as much of `text` as fits into the row's label; return the envelope and how many characters it took."""
     base = _slim(replace(result, items=[replace(item, label="")]), request.token_budget)
     fixed = budget.size(base) + Size(narrow=len(',"cursor":""') + _CURSOR)
-    taken = max(1, budget.cut(text[start:], request.token_budget, fixed)) if text[start:] else 0
+    # Four characters cost at least a token: what is behind them is not even printed.
+    rest = text[start : start + 4 * request.token_budget]
+    taken = max(1, budget.cut(rest, request.token_budget, fixed)) if rest else 0
     return replace(base, items=[replace(item, label=text[start : start + taken])]), taken
 
 
@@ -127,8 +134,9 @@ def row(number: str, kind: str, label: str, ref: str | None = None) -> NavItem:
 
 
 def mark(request: Request, *more: object) -> str:
-    """Return a short hash of what decides which rows there are, and in which order."""
-    text = json.dumps([arguments(request), *more], sort_keys=True)
+    """Return a short hash of what decides which rows there are, and in which order; how it was said does not."""
+    said = {name: value for name, value in arguments(request).items() if name != "project"}
+    text = json.dumps([said, request.asker, *more], sort_keys=True)
     return _base36(int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big"))
 
 

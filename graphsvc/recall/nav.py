@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import strawberry
 
 from graphsvc.envelope import Long, NavContext, NavItem, NavKind, NavResult
-from graphsvc.errors import NotFoundError
+from graphsvc.errors import NotFoundError, StoreError
 from graphsvc.model import Edge, EventKind, NodeId, NodeType, Record, Stored, Version
 from graphsvc.recall import fit
 from graphsvc.recall.fit import row
 from graphsvc.recall.request import Request, call
 from graphsvc.recall.targets import HIDDEN, Found, Node, resolve
+from graphsvc.recall.targets import session as session_named
 from graphsvc.store import assets, edges, events, records, sessions
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
 from graphsvc.store.sessions import SessionRow
 from graphsvc.store.visibility import Viewer, visible
 
-MAX_EDGES: Final = 400
+MAX_EDGES: Final = 400  # edges that `cd` shows; `ls` pages through all
 MAX_EVIDENCE: Final = 20
-MAX_SESSIONS: Final = 1000
 MANY: Final = "several documents end with this path"
 _KINDS: Final = {"ls": NavKind.LIST, "cd": NavKind.NODE, "cat": NavKind.CONTENT, "grep": NavKind.HITS}
+# Ends that `cd` shows otherwise than as edges.
+_SKIPPED: Final = {NodeType.SESSION: (NodeType.ASSET,), NodeType.ASSET: (NodeType.EVENT,)}
+_NEWEST: Final = 2**62  # behind no session
 _AS_EVENTS: Final = frozenset({NodeType.GOAL, NodeType.FEEDBACK, NodeType.CANDIDATE, NodeType.EVENT})
 
 
@@ -52,18 +54,20 @@ def several(found: list[AssetRow], request: Request) -> NavResult:
 
 def ls(db: Connection, viewer: Viewer, request: Request) -> NavResult:
     """List a session's outputs and pending todos, or another node's edges; without any session, the sessions."""
-    target = request.target or request.session_id
-    if target is None:
+    if request.target is None and request.session_id is None:
         session = sessions.by_number(db, viewer.session) if viewer.session is not None else sessions.latest(db, viewer)
         if session is None:
             return _sessions(db, viewer, request)
         return _outputs(db, viewer, session, request)
-    found = resolve(db, viewer, target, "ls")
+    if request.target is None:
+        found: Found | list[AssetRow] = session_named(db, viewer, str(request.session_id))
+    else:
+        found = resolve(db, viewer, request.target, "ls")
     if isinstance(found, list):
         return several(found, request)
     if isinstance(found.node, SessionRow):
         return _outputs(db, viewer, found.node, request)
-    if found.hidden:
+    if found.node is None:
         return hidden(found, NavKind.LIST, request)
     result = NavResult(
         kind=NavKind.LIST,
@@ -72,7 +76,7 @@ def ls(db: Connection, viewer: Viewer, request: Request) -> NavResult:
         context=context(found),
         suggestion=also(found, "ls"),
     )
-    return fit.rows(result, _edges(db, viewer, found.id.type, found.id.number), request)
+    return _edges_page(db, viewer, found.node, result, request)
 
 
 def cd(db: Connection, viewer: Viewer, request: Request) -> NavResult:
@@ -83,13 +87,14 @@ def cd(db: Connection, viewer: Viewer, request: Request) -> NavResult:
     if found.node is None:
         return hidden(found, NavKind.NODE, request)
     items = _show(db, viewer, found.node)
-    evidence = list(dict.fromkeys(str(one.id) for one in items if str(one.id).startswith("event-")))[:MAX_EVIDENCE]
+    evidence = list(dict.fromkeys(str(one.id) for one in items if str(one.id).startswith("event-")))
     result = NavResult(
         kind=NavKind.NODE,
-        title=title(found),
+        title=title(viewer, found),
         items=[],
-        context=context(found, evidence),
+        context=context(found, evidence[:MAX_EVIDENCE]),
         suggestion=also(found, "cd"),
+        notes=_left_out(db, viewer, found.node, len(evidence)) or None,
     )
     return fit.rows(result, items, request)
 
@@ -112,11 +117,11 @@ def hidden(found: Found, kind: NavKind, request: Request) -> NavResult:
     return fit.rows(NavResult(kind=kind, title=str(found.id), items=[]), [item], request)
 
 
-def title(found: Found) -> str:
+def title(viewer: Viewer, found: Found) -> str:
     """Head the answer about one node."""
     match found.node:
         case SessionRow() as session:
-            return f"{found.id} · {session.title or session.project_key}"
+            return f"{found.id} · {session.known_as(viewer) or session.project_key}"
         case AssetRow() as asset:
             return f"{found.id} · {asset.path} · {asset.title}"
         case Record() as record:
@@ -156,9 +161,50 @@ def describe(event: Stored) -> str:
 
 
 def _sessions(db: Connection, viewer: Viewer, request: Request) -> NavResult:
-    listed = sessions.page(db, viewer, None, MAX_SESSIONS)
+    """List sessions; the cursor is the newest event of the last one, so that a new session moves no page."""
+    (after,) = fit.places(request, fit.mark(request), 1) or (_NEWEST,)
+    listed = sessions.page(db, viewer, after, request.limit + 1)
+    places = [after, *(session.last_event for session in listed)]
     result = NavResult(kind=NavKind.LIST, title="sessions", items=[])
-    return fit.rows(result, [_session(session) for session in listed], request)
+    return fit.rows(result, [_session(viewer, session) for session in listed], request, places.__getitem__)
+
+
+def _edges_page(db: Connection, viewer: Viewer, node: Node, result: NavResult, request: Request) -> NavResult:
+    """List the edges of a node, as many as the page holds; behind the last one, that others are isolated."""
+    kind, number = _key(node)
+    (start,) = fit.places(request, fit.mark(request), 1) or (0,)
+    _, concealed = edges.count(db, viewer, kind, number)
+    page = edges.around(db, viewer, kind, number, request.limit + 1, offset=start)
+    items = [_end(db, viewer, kind, number, edge) for edge in page]
+    if concealed and len(page) <= request.limit:
+        items.append(_concealed(node))
+    return fit.rows(result, items, request, lambda count: start + count)
+
+
+def _left_out(db: Connection, viewer: Viewer, node: Node, evidence: int) -> list[str]:
+    """Say what the answer about a node does not show."""
+    kind, number = _key(node)
+    known, _ = edges.count(db, viewer, kind, number, skip=_SKIPPED.get(kind, ()))
+    notes = []
+    if known > MAX_EDGES:
+        where = "; ls has all" if kind is not NodeType.SESSION else ""
+        notes.append(f"{known - MAX_EDGES} more edges are left out{where}")
+    if evidence > MAX_EVIDENCE:
+        notes.append(f"context names {MAX_EVIDENCE} of {evidence} events; the rows name all")
+    return notes
+
+
+def _key(node: Node) -> tuple[NodeType, int]:
+    """Return what the edges of a node are stored under."""
+    match node:
+        case SessionRow():
+            return NodeType.SESSION, node.number
+        case AssetRow():
+            return NodeType.ASSET, node.key
+        case Record():
+            return node.type, node.id
+        case Stored():
+            return NodeType.EVENT, node.id
 
 
 def _outputs(db: Connection, viewer: Viewer, session: SessionRow, request: Request) -> NavResult:
@@ -177,7 +223,7 @@ def _outputs(db: Connection, viewer: Viewer, session: SessionRow, request: Reque
 
 
 def _show_session(db: Connection, viewer: Viewer, session: SessionRow) -> list[NavItem]:
-    items = _edges(db, viewer, NodeType.SESSION, session.number, skip={NodeType.ASSET})
+    items = _edges(db, viewer, session)
     items += [_asset(asset) for asset in assets.produced(db, viewer, session.number)]
     items += [_record(record) for record in records.of_session(db, viewer, session.number)]
     talk = events.marks(db, viewer, session.number)
@@ -188,7 +234,7 @@ def _show_session(db: Connection, viewer: Viewer, session: SessionRow) -> list[N
 
 
 def _show_asset(db: Connection, viewer: Viewer, asset: AssetRow) -> list[NavItem]:
-    versions = assets.versions(db, viewer, asset.id)
+    versions = assets.versions(db, viewer, asset.key)
     items: list[NavItem] = []
     for number, version in enumerate(versions, 1):
         text = "whole" if version.content is not None else "partial"
@@ -200,7 +246,7 @@ def _show_asset(db: Connection, viewer: Viewer, asset: AssetRow) -> list[NavItem
             if place is not None and visible(db, viewer, place)
         ]
     items += _commits(db, viewer, versions)
-    return items + _edges(db, viewer, NodeType.ASSET, asset.id, skip={NodeType.EVENT})
+    return items + _edges(db, viewer, asset)
 
 
 def _commits(db: Connection, viewer: Viewer, versions: list[Version]) -> list[NavItem]:
@@ -219,10 +265,8 @@ def _show_record(db: Connection, viewer: Viewer, record: Record) -> list[NavItem
             items.append(_event(changed, record.status))
     session = sessions.by_number(db, record.session)
     if session is not None:
-        items.append(_session(session))
-    return items + [
-        item for item in _edges(db, viewer, record.type, record.id) if item.id not in {one.id for one in items}
-    ]
+        items.append(_session(viewer, session))
+    return items + [item for item in _edges(db, viewer, record) if item.id not in {one.id for one in items}]
 
 
 def _show_event(db: Connection, viewer: Viewer, event: Stored) -> list[NavItem]:
@@ -232,69 +276,72 @@ def _show_event(db: Connection, viewer: Viewer, event: Stored) -> list[NavItem]:
     items += [_event(one, name) for name, one in near]
     items += [_record(one) for one in records.caused_by(db, viewer, event.id) if one.id != event.id]
     for version in assets.written_by(db, event.id):
-        asset = assets.get(db, viewer, version.asset)
-        if asset is not None and visible(db, viewer, version.event):
-            items.append(_asset(asset))
+        if visible(db, viewer, version.event):
+            items += [_asset(asset) for asset in assets.by_key(db, viewer, version.asset)]
     version_here = assets.version_of(db, event.id)
     if version_here is not None:
-        asset = assets.get(db, viewer, version_here.asset)
-        if asset is not None:
-            items.append(_asset(asset))
+        items += [_asset(asset) for asset in assets.by_key(db, viewer, version_here.asset)]
     session = sessions.by_number(db, event.session)
     if session is not None:
-        items.append(_session(session))
+        items.append(_session(viewer, session))
     known = {str(item.id) for item in items}
-    items += [item for item in _edges(db, viewer, NodeType.EVENT, event.id) if str(item.id) not in known]
+    items += [item for item in _edges(db, viewer, event) if str(item.id) not in known]
     return list({(str(item.id), item.type): item for item in reversed(items)}.values())[::-1]
 
 
-def _edges(db: Connection, viewer: Viewer, kind: NodeType, number: int, skip: Iterable[NodeType] = ()) -> list[NavItem]:
+def _edges(db: Connection, viewer: Viewer, node: Node) -> list[NavItem]:
     """Show the edges of a node as rows that name the other end; ends the viewer may not see are one constant row."""
-    left_out, items, concealed = set(skip), [], False
-    for edge in edges.around(db, viewer, kind, number, MAX_EDGES):
-        out = edge.src_type is kind and edge.src == number
-        other = (edge.dst_type, edge.dst) if out else (edge.src_type, edge.src)
-        if other[0] in left_out:
-            continue
-        item = _end(db, viewer, other[0], other[1], edge, out=out)
-        concealed = concealed or item is None
-        items += [item] if item is not None else []
-    if concealed:
-        items.append(
-            row(f"{kind}-{number}" if kind is not NodeType.SESSION else _name(db, number), _type(kind), HIDDEN)
-        )
-    return items
+    kind, number = _key(node)
+    skip = _SKIPPED.get(kind, ())
+    found = edges.around(db, viewer, kind, number, MAX_EDGES, skip=skip)
+    items = [_end(db, viewer, kind, number, edge) for edge in found]
+    _, concealed = edges.count(db, viewer, kind, number, skip=skip)
+    return [*items, _concealed(node)] if concealed else items
 
 
-def _end(db: Connection, viewer: Viewer, kind: NodeType, number: int, edge: Edge, *, out: bool) -> NavItem | None:
+def _concealed(node: Node) -> NavItem:
+    """The constant row for edges of a node whose other ends are isolated."""
+    kind, _ = _key(node)
+    name = NodeId(kind, node.session_id if isinstance(node, SessionRow) else str(node.id))
+    return row(str(name), _type(kind), HIDDEN)
+
+
+def _end(db: Connection, viewer: Viewer, kind: NodeType, number: int, edge: Edge) -> NavItem:
+    """Return the row of an edge's other end, which the store has found the viewer may see."""
+    out = edge.src_type is kind and edge.src == number
+    item = _node(db, viewer, *((edge.dst_type, edge.dst) if out else (edge.src_type, edge.src)))
     arrow = f"{edge.type} →" if out else f"← {edge.type}"
     how = edge.rule + (", inferred" if edge.confidence != "stated" else "") + (", ended" if edge.end_event else "")
-    item = _node(db, viewer, kind, number)
-    if item is None:
-        return None
     return row(str(item.id), item.type.value, f"{arrow} {item.label} ({how})", item.ref)
 
 
-def _node(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> NavItem | None:
-    """Return the row of any node the viewer may see."""
+def _node(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> NavItem:
+    """Return the row of a node that the viewer may see."""
+    node: Node | None = None
     if kind is NodeType.SESSION:
-        session = sessions.by_number(db, number)
-        return _session(session) if session else None
-    if kind is NodeType.ASSET:
-        asset = assets.get(db, viewer, number)
-        return _asset(asset) if asset else None
-    if not visible(db, viewer, number):
-        return None
-    if kind is NodeType.EVENT:
-        event = events.get(db, number)
-        return _event(event) if event else None
-    record = records.get(db, number)
-    return _record(record) if record else None
+        node = sessions.by_number(db, number)
+    elif kind is NodeType.ASSET:
+        node = next(iter(assets.by_key(db, viewer, number)), None)
+    elif kind is NodeType.EVENT:
+        node = events.get(db, number)
+    else:
+        node = records.get(db, number)
+    match node:
+        case SessionRow():
+            return _session(viewer, node)
+        case AssetRow():
+            return _asset(node)
+        case Record():
+            return _record(node)
+        case Stored():
+            return _event(node)
+        case None:
+            raise StoreError(f"an edge leads to {kind}-{number}, which is not there: graphsvc rebuild")
 
 
-def _session(session: SessionRow) -> NavItem:
+def _session(viewer: Viewer, session: SessionRow) -> NavItem:
     state = "isolated" if session.isolated else "ended" if session.ended else "open"
-    title = session.title or session.project_key
+    title = session.known_as(viewer) or session.project_key
     label = f"{title} · {session.host or 'session'} {state}, {session.started_at[:16]} to {session.last_at[:16]}"
     return row(f"session-{session.session_id}", "session", label, session.project_key)
 
@@ -316,11 +363,6 @@ def _record(record: Record) -> NavItem:
 def _event(event: Stored, name: str = "") -> NavItem:
     text = event.body if event.kind is not EventKind.RAW else event.body[:80]
     return row(f"event-{event.id}", "event", f"{name + ': ' if name else ''}{describe(event)}: {text[:300]}")
-
-
-def _name(db: Connection, number: int) -> str:
-    session = sessions.by_number(db, number)
-    return str(NodeId(NodeType.SESSION, session.session_id if session else str(number)))
 
 
 def _type(kind: NodeType) -> str:

@@ -36,6 +36,7 @@ class Request:
     target: str | None = None
     cursor: str | None = None
     project: str | None = None
+    asker: tuple[int | None, int | None] = (None, None)  # session and project that were found for who asks
 
 
 def check(arguments: Mapping[str, object]) -> Request:
@@ -72,6 +73,8 @@ def check(arguments: Mapping[str, object]) -> Request:
         cursor=texts["cursor"],
         project=texts["project"],
     )
+    if request.nav is not None and request.count_only:
+        raise InvalidInput("count_only", "given with nav", "a search: leave nav out to count")
     if request.nav == "grep" and request.query is None:
         raise InvalidInput("query", "grep needs a keyword", "words, an identifier or a phrase")
     if request.nav in {"cd", "cat"} and request.target is None:

@@ -22,6 +22,10 @@ class Asker:
     cwd: str | None = None
 
 
+class UnknownViewer(NotFoundError):
+    """The session that the transport names as viewer does not exist. The suggestion runs without it."""
+
+
 def resolve(db: Connection, asker: Asker, project: str | None) -> tuple[Viewer, list[str]]:
     """Return the viewer and what to tell about the scope.
 
@@ -31,17 +35,19 @@ def resolve(db: Connection, asker: Asker, project: str | None) -> tuple[Viewer, 
     """
     chosen = project or asker.project
     if asker.session_id is not None:
-        session = sessions.find(db, asker.session_id)
+        session = sessions.find(db, Viewer(), asker.session_id)
         if session is None:
-            near = sessions.nearest(db, Viewer(), asker.session_id)
-            target = {"target": f"session-{near}"} if near else {}
-            raise NotFoundError(f"viewer {asker.session_id}", call({"nav": "ls", **target}))
+            near = sessions.nearest(db, Viewer(), asker.session_id) if asker.owner else None
+            target = {"target": f"{sessions.PREFIX}{near}"} if near else {}
+            raise UnknownViewer(f"viewer {asker.session_id}", call({"nav": "ls", **target}))
         if chosen not in {None, session.project_key}:
             raise InvalidInput("project", "the viewer's session belongs to another one", session.project_key)
         return Viewer(session=session.number, project=session.project), []
     if not asker.owner:
         if chosen is None:
             raise InvalidInput("project", "nobody asks", "the owner's token, or a session as viewer")
+        if asker.project is not None and chosen != asker.project:
+            raise InvalidInput("project", "only the local owner may choose", asker.project)
         return Viewer(project=_project(db, chosen)), []
     if chosen == "all":
         return Viewer(everywhere=True), []

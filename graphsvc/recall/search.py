@@ -1,8 +1,8 @@
 """Search and grep: what was asked, where it is found, in which order, and how much of it fits.
 
 A hit holds any word of the query. Hits are ordered by a BM25 score that is computed from the hits alone, then by time.
-A cursor fixes the ledger position of the first page, so that pages repeat nothing and leave nothing out while others
-write.
+A cursor fixes what the first page searched: the ledger position, and the gap between the index and the part of its tail
+that was read. So pages repeat nothing and leave nothing out while others write and the index grows.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from strawberry import ID
 
 from graphsvc.envelope import Long, NavItem, NavKind, NavResult, NavType, SearchHit, SearchResult
 from graphsvc.model import NodeId, NodeType
-from graphsvc.recall import analyser, budget, fit, snippet
+from graphsvc.recall import analyser, budget, fit, index, snippet
 from graphsvc.recall.request import Request, arguments, call
 from graphsvc.store import events, sessions, visibility, words
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer
 from graphsvc.store.words import Place, Scope, Unit
 
-CATCH_UP_MS: Final = 150
 SCAN_UNITS: Final = 5_000  # texts that are read for a query without any word
 SCAN_CHARS: Final = 20_000_000
 SCAN_MS: Final = 1_000
-_PAGE: Final = 200
+_PAGE: Final = 200  # of which the places are read at once
 _SATURATION: Final = 1.2  # BM25: k1 and b
 _LENGTH: Final = 0.75
 _WEIGHTS: Final = {"w": 1.0, "p": 1.0, "i": 2.0}
 _CURRENT: Final = {None, "active", "pending"}
 _FILTERS: Final = ("since", "until", "kind", "session_id")
 _TITLE: Final = 10
-_SPELLED: Final = 3
+_SPELLED: Final = 3  # words whose spelling is looked up
+_LIKELY: Final = 50  # spellings of each that are looked at
+_GLANCE: Final = 2_000  # characters of a text in which the word is looked for
 NOT_FOUND: Final = "not-found"
 _LAST_RESORT: Final = json.dumps({"nav": "ls"})
 _NAV_TYPES: Final = {"asset": NavType.ASSET, "decision": NavType.DECISION, "todo": NavType.TODO}
@@ -70,26 +71,22 @@ class Cursor:
     position: int
     after: int = 0
     session: int = 0
-
-
-def catch_up(db: Connection, limit_ms: float = CATCH_UP_MS) -> int:
-    """Bring the word index up to the ledger within that time; return how many events passed."""
-    return words.catch_up(db, analyse, analyser.VERSION, limit_ms)
-
-
-def analyse(unit: Unit) -> words.Columns:
-    """Return what the columns of the word index hold of a unit."""
-    return (*analyser.columns(analyser.spoken(unit.kind, unit.text, unit.tool), unit.ts), analyser.FILLER)
+    gap: tuple[int, int] | None = None  # what the first page did not search; None on the first page
 
 
 def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[str] = ()) -> SearchResult:
     """Answer a search; `notes` are the caller's, and count in the budget."""
-    catch_up(db)
     with snapshot(db):
         notes = _notes(db, viewer, notes)
-        found = _find(db, viewer, request, grep=False)
+        found = _find(db, viewer, request)
         if found is None or not (found.total or found.notes or request.cursor):
-            return _no_results(db, viewer, request, found, notes)
+            count = Long(0) if request.count_only else None
+            return _advised(
+                db, viewer, request, found, notes,
+                lambda call, kept: SearchResult(
+                    status=NOT_FOUND, results=[], count=count, suggestion=call, notes=[*kept] or None
+                ),
+            )  # fmt: skip
         status, notes = ("degraded" if found.notes else "found"), (*notes, *found.notes)
         if request.count_only:
             return fit.trimmed(
@@ -106,86 +103,95 @@ def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[
 
 def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[str] = ()) -> NavResult:
     """Answer `nav grep`: the same hits as matching lines, and assets whose path or title holds the query."""
-    catch_up(db)
     with snapshot(db):
         notes = _notes(db, viewer, notes)
-        found = _find(db, viewer, request, grep=True)
+        found = _find(db, viewer, request)
+        title = f"grep: {snippet.cut(request.query or '', 0, _TITLE)}"
         if found is None or not (found.total or found.notes or request.cursor):
-            return _no_lines(db, viewer, request, found, notes)
-        notes = (*notes, *found.notes)
-        if request.count_only:
-            title = f"{found.total} hits: {_title(request)}"
-            return fit.trimmed(NavResult(kind=NavKind.HITS, title=title, items=[], notes=[*notes] or None), request)
+            return _advised(
+                db, viewer, request, found, notes,
+                lambda call, kept: NavResult(
+                    kind=NavKind.HITS, title=title, items=[], status=NOT_FOUND, suggestion=call, notes=[*kept] or None
+                ),
+            )  # fmt: skip
         units = words.units(db, [hit.place.event for hit in found.hits])
     drafts = [_item(units[hit.place.event], found.needles) for hit in found.hits]
     status = "degraded" if found.notes else None
 
     def frame(items: list[NavItem], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> NavResult:
         return NavResult(
-            kind=NavKind.HITS, title=_title(request), items=items,
+            kind=NavKind.HITS, title=title, items=items,
             status=status, cursor=cursor, suggestion=suggestion, notes=[*notes] or None,
         )  # fmt: skip
 
-    return fit.fill(fit.Page(drafts, found.more, found.cursor), request, notes, frame)
+    return fit.fill(fit.Page(drafts, found.more, found.cursor), request, (*notes, *found.notes), frame)
 
 
-def _find(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> Found | None:
+def _find(db: Connection, viewer: Viewer, request: Request) -> Found | None:
     """Return a page of hits; None when the session that was named does not exist for this viewer."""
-    mark = fit.mark(request, viewer.session, viewer.project, grep, analyser.VERSION)
-    cursor = _cursor(db, request, mark)
+    scope = _scope(db, viewer, request)
+    if scope is None:
+        return None
+    # What was resolved counts, not how it was said.
+    resolved = replace(request, session_id=None, asker=(scope.viewer.session, scope.viewer.project))
+    mark = fit.mark(resolved, scope.session, analyser.VERSION)
+    cursor = _cursor(request, mark, scope.position)
+    scope = replace(scope, position=cursor.position, gap=cursor.gap)
+    if request.query is None:
+        return _scanned(db, scope, request, cursor, mark, "")
+    asked = analyser.terms(request.query)
+    if asked.empty:
+        return _scanned(db, scope, request, cursor, mark, asked.literal)
+    return _matched(db, scope, request, cursor, mark, asked)
+
+
+def _scope(db: Connection, viewer: Viewer, request: Request) -> Scope | None:
+    """Return the filters of a request as of now; None when the session that was named does not exist for the viewer."""
     session = None
     if request.session_id is not None:
-        session = sessions.find(db, request.session_id)
-        if session is None or not viewer.reaches(session.project):
+        session = sessions.find(db, viewer, request.session_id)
+        if session is None:
             return None
         viewer = replace(viewer, project=session.project)
-    scope = Scope(
+    return Scope(
         viewer=viewer,
-        position=cursor.position,
+        position=events.position(db),
         kind=request.kind,
         session=session.number if session else None,
         since=request.since,
         until=request.until,
     )
-    if request.query is None:
-        return _listed(db, scope, request, cursor, mark)
-    asked = analyser.terms(request.query)
-    if asked.empty:
-        return _scanned(db, scope, request, cursor, mark, asked.literal)
-    return _matched(db, scope, request, cursor, mark, asked, grep=grep)
-
-
-def _listed(db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str) -> Found:
-    """Without a query: what passes the filters, by time."""
-    if request.count_only:
-        return Found(total=words.count(db, scope))
-    places = words.listing(
-        db, scope, after=cursor.after or None, ascending=request.order == "asc", size=request.limit + 1
-    )
-    hits = [Hit(place, 0.0, ("filter",)) for place in places]
-    return _by_time(hits, request, cursor, mark, total=len(hits))
 
 
 def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str, literal: str) -> Found:
-    """A query without any word (emoji, punctuation) is looked for in the texts themselves, newest first, bounded."""
+    """Without the index, by time: what passes the filters, and holds `literal` if that is anything.
+
+    A query without any word (emoji, punctuation) is looked for in the texts themselves, bounded.
+    """
+    if not literal and request.count_only:
+        return Found(total=words.count(db, scope))
     hits: list[Hit] = []
     deadline = time.monotonic() + SCAN_MS / 1000
+    enough = math.inf if request.count_only else request.limit + 1
     seen = chars = 0
     last = cursor.after
-    enough = math.inf if request.count_only else request.limit + 1
-    stopped = False
-    for place, unit in _walk(db, scope, cursor, ascending=request.order == "asc"):
+    for place in _walk(db, scope, request, cursor):
         if seen == SCAN_UNITS or chars > SCAN_CHARS or time.monotonic() > deadline:
-            stopped = True
             break
-        if literal in unit.text:
-            hits.append(Hit(place, 0.0, ("substring",)))
+        text = words.units(db, [place.event])[place.event].text if literal else ""
+        if literal in text:
+            hits.append(Hit(place, 0.0, ("substring" if literal else "filter",)))
             if len(hits) >= enough:
+                deadline = math.inf
                 break
-        seen, chars, last = seen + 1, chars + len(unit.text), place.event
+        seen, chars, last = seen + 1, chars + len(text), place.event
+    else:
+        deadline = math.inf
     found = _by_time(hits, request, cursor, mark, total=len(hits), needles=snippet.needles(literal, (), ()))
-    if not stopped:
+    if deadline == math.inf:
         return found
+    if request.count_only:
+        return replace(found, notes=(f"counted in {seen} texts; the others were not looked at",))
     note = f"a query without words is looked for in {seen} texts at a time; the rest stands behind cursor"
     resume = _written(mark, replace(cursor, after=last))
     return replace(
@@ -193,26 +199,26 @@ def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
     )
 
 
-def _walk(db: Connection, scope: Scope, cursor: Cursor, *, ascending: bool) -> Iterator[tuple[Place, Unit]]:
-    after = cursor.after or None
-    while places := words.listing(db, scope, after=after, ascending=ascending, size=_PAGE):
-        texts = words.units(db, [place.event for place in places])
-        yield from ((place, texts[place.event]) for place in places)
+def _walk(db: Connection, scope: Scope, request: Request, cursor: Cursor) -> Iterator[Place]:
+    """Yield the units of a scope by time, from behind the cursor on."""
+    after, size = cursor.after or None, _PAGE if request.query else request.limit + 1
+    while places := words.listing(db, scope, after=after, ascending=request.order == "asc", size=size):
+        yield from places
         after = places[-1].event
 
 
-def _matched(
-    db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str, asked: analyser.Query, *, grep: bool
-) -> Found:
+def _matched(db: Connection, scope: Scope, request: Request, cursor: Cursor, mark: str, asked: analyser.Query) -> Found:
     """Everything that holds one of the terms, ordered by score or by time."""
     wanted = words.Asked(asked.words, (*asked.joined, *asked.dates), asked.prefixes)
-    with words.reading(db, analyse, analyser.VERSION, scope) as index:
-        postings = index.postings(wanted, scope.viewer)
-        places = index.places(scope, set().union(*postings.values()))
-        stems = [stem for _, stem in index.stems(wanted)]
-        late = index.skipped
-    notes = (f"{late} of the newest texts are not indexed yet and were not searched",) if late else ()
-    named = _named(db, scope, asked.literal) if grep else {}
+    with words.reading(db, index.analyse, analyser.VERSION, scope) as reader:
+        postings = reader.postings(wanted, scope.viewer)
+        places = reader.places(scope, set().union(*postings.values()))
+        stems = [stem for _, stem in reader.stems(wanted)]
+        cursor = replace(cursor, gap=reader.gap or (0, 0))
+        late = words.left_out(db, scope, reader.gap) if reader.gap else 0
+    note = f"texts not searched: {late}, not indexed yet when this search began; search again for them"
+    notes = (note,) if late else ()
+    named = _named(db, scope, asked.literal) if request.nav == "grep" else {}
     places += [place for event, place in named.items() if not any(event in held for held in postings.values())]
     if request.count_only:
         return Found(total=len(places), notes=notes)
@@ -231,8 +237,8 @@ def _matched(
     latest = None if request.cursor else sessions.latest(db, scope.viewer)
     start = replace(cursor, session=latest.number) if latest else cursor
 
-    def rank(place: Place) -> tuple[float, bool, str, int]:
-        return scores[place.event], place.session == start.session, place.at, place.event
+    def rank(place: Place) -> tuple[float, bool, tuple[str, int]]:
+        return scores[place.event], place.session == start.session, place.when
 
     page = heapq.nlargest(start.after + request.limit, places, key=rank)[start.after :]
     return Found(
@@ -248,12 +254,11 @@ def _matched(
 def _next(db: Connection, places: list[Place], request: Request, cursor: Cursor) -> list[Place]:
     """Return the places behind the cursor by time, one more than the page holds."""
     ascending = request.order == "asc"
-    edge = events.get(db, cursor.after) if cursor.after else None
-    if edge is not None:
-        places = [place for place in places if place[:2] != (edge.id, edge.at)]
-        places = [place for place in places if ((place.at, place.event) > (edge.at, edge.id)) == ascending]
+    if cursor.after:
+        edge = words.when(db, cursor.after)
+        places = [place for place in places if (place.when > edge if ascending else place.when < edge)]
     choose = heapq.nsmallest if ascending else heapq.nlargest
-    return choose(request.limit + 1, places, key=lambda place: (place.at, place.event))
+    return choose(request.limit + 1, places, key=lambda place: place.when)
 
 
 def _by_time(
@@ -263,7 +268,7 @@ def _by_time(
     mark: str,
     *,
     total: int,
-    needles: snippet.Needles | None = None,
+    needles: snippet.Needles,
     notes: tuple[str, ...] = (),
 ) -> Found:
     page = hits[: request.limit]
@@ -271,8 +276,7 @@ def _by_time(
     def behind(shown: int) -> str:
         return _written(mark, replace(cursor, after=page[shown - 1].place.event if shown else cursor.after))
 
-    found = Found(hits=page, more=len(hits) > len(page), total=total, notes=notes, cursor=behind)
-    return found if needles is None else replace(found, needles=needles)
+    return Found(hits=page, more=len(hits) > len(page), total=total, needles=needles, notes=notes, cursor=behind)
 
 
 def _scores(postings: words.Postings, places: Sequence[Place], position: int) -> dict[int, float]:
@@ -309,15 +313,15 @@ def _named(db: Connection, scope: Scope, literal: str) -> dict[int, Place]:
 
 
 def _written(mark: str, cursor: Cursor) -> str:
-    return fit.write(mark, cursor.position, cursor.after, cursor.session)
+    return fit.write(mark, cursor.position, cursor.after, cursor.session, *(cursor.gap or (0, 0)))
 
 
-def _cursor(db: Connection, request: Request, mark: str) -> Cursor:
-    newest = events.position(db)
-    places = fit.places(request, mark, 3)
+def _cursor(request: Request, mark: str, newest: int) -> Cursor:
+    places = fit.places(request, mark, 5)
     if places is None:
         return Cursor(newest)
-    return Cursor(min(places[0], newest), *places[1:])
+    position, after, session, low, high = places
+    return Cursor(min(position, newest), after, session, (low, high))
 
 
 def _result(unit: Unit, hit: Hit, needles: snippet.Needles) -> fit.Draft[SearchHit]:
@@ -355,88 +359,73 @@ def _item(unit: Unit, needles: snippet.Needles) -> fit.Draft[NavItem]:
     return fit.Draft(label, snippet.place(label, needles), make)
 
 
-def _no_results(
-    db: Connection, viewer: Viewer, request: Request, found: Found | None, notes: Sequence[str]
-) -> SearchResult:
-    count = Long(0) if request.count_only else None
-    return _advised(
-        _suggestions(db, viewer, request, found, grep=False),
-        request,
-        notes,
-        lambda call, kept: SearchResult(
-            status=NOT_FOUND, results=[], count=count, suggestion=call, notes=[*kept] or None
-        ),
-    )
-
-
-def _no_lines(db: Connection, viewer: Viewer, request: Request, found: Found | None, notes: Sequence[str]) -> NavResult:
-    return _advised(
-        _suggestions(db, viewer, request, found, grep=True),
-        request,
-        notes,
-        lambda call, kept: NavResult(
-            kind=NavKind.HITS, title=_title(request), items=[], status=NOT_FOUND, suggestion=call, notes=[*kept] or None
-        ),
-    )
-
-
 def _advised(
-    calls: Iterator[str], request: Request, notes: Sequence[str], make: Callable[[str, Sequence[str]], fit.Answer]
+    db: Connection,
+    viewer: Viewer,
+    request: Request,
+    found: Found | None,
+    notes: Sequence[str],
+    make: Callable[[str, Sequence[str]], fit.Answer],
 ) -> fit.Answer:
-    """Return the answer with the first suggestion that fits."""
-    for suggestion in calls:
+    """Say that nothing was found, with the first suggestion that fits."""
+    for suggestion in _suggestions(db, viewer, request, found):
         answer = make(suggestion, notes)
         if budget.cost(answer) <= request.token_budget:
             return answer
     return fit.trimmed(make(_LAST_RESORT, notes), request)
 
 
-def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found | None, *, grep: bool) -> Iterator[str]:
+def _suggestions(db: Connection, viewer: Viewer, request: Request, found: Found | None) -> Iterator[str]:
     """Yield calls that find something, the nearest to what was asked first."""
     if found is None:
         latest = sessions.latest(db, viewer)
         near = sessions.nearest(db, viewer, request.session_id or "") or (latest.session_id if latest else None)
         if near is not None:
-            yield call({"nav": "ls", "target": near} if grep else {"session_id": near})
+            yield call({"nav": "ls", "target": near} if request.nav else {"session_id": near})
         return
     bare = replace(request, cursor=None, count_only=False, limit=1)
-    yield from _wider(db, viewer, bare, grep=grep)
+    yield from _wider(db, viewer, bare)
     if viewer.everywhere and viewer.project is not None:
-        found = _find(db, replace(viewer, project=None), bare, grep=grep)
+        found = _find(db, replace(viewer, project=None), bare)
         if found is not None and found.hits:
             yield call({**arguments(bare), "project": "all"})
     yield from _spelled(db, viewer, bare)
 
 
-def _wider(db: Connection, viewer: Viewer, request: Request, *, grep: bool) -> Iterator[str]:
+def _wider(db: Connection, viewer: Viewer, request: Request) -> Iterator[str]:
     """Leave filters out: the times, the kind, the session, then all of them."""
     for names in (("since", "until"), ("kind",), ("session_id",), _FILTERS):
         if not any(getattr(request, name) for name in names):
             continue
         wider = replace(request, **dict.fromkeys(names))  # type: ignore[arg-type]  # these fields may all be None
-        found = _find(db, viewer, wider, grep=grep)
+        found = _find(db, viewer, wider)
         if found is not None and found.hits:
             yield call(arguments(wider))
 
 
 def _spelled(db: Connection, viewer: Viewer, request: Request) -> Iterator[str]:
-    """Look for the nearest word that the index knows and this viewer finds."""
-    for term in analyser.terms(request.query or "").words[:_SPELLED]:
-        known = words.spellings(db, term[0], len(term) - 2 if len(term) > 4 else len(term), len(term) + 2)
-        likely = [one for one in known if one != term and len(set(one) ^ set(term)) <= max(2, len(term) // 3)]
-        for stem in difflib.get_close_matches(term, likely, 3, 0.5 if len(term) < 4 else 0.7):
-            found = _find(db, viewer, replace(request, query=stem), grep=False)
-            if found is None or not found.hits:
-                continue
-            # The index holds stems; the text holds the word.
-            text = words.units(db, [found.hits[0].place.event])[found.hits[0].place.event].text
-            near = difflib.get_close_matches(stem, set(analyser.words(text)[0]), 1, 0.6)
-            nearest = replace(request, query=near[0] if near else stem)
-            yield call(arguments(nearest))
+    """Look for the words spelled most alike that this viewer can find, whatever else the index knows."""
+    scope, terms = _scope(db, viewer, request), analyser.terms(request.query or "").words[:_SPELLED]
+    if scope is None or not terms:
+        return
+    with words.reading(db, index.analyse, analyser.VERSION, scope) as reader:
+        for term in terms:
+            known = words.spellings(db, term[0], len(term) - 2 if len(term) > 4 else len(term), len(term) + 2)
+            likely = [one for one in known if one != term and len(set(one) ^ set(term)) <= max(2, len(term) // 3)]
+            close = difflib.get_close_matches(term, likely, _LIKELY, 0.5 if len(term) < 4 else 0.7)
+            held = reader.holders(close, scope.viewer)
+            found = {place.event for place in reader.places(scope, set().union(*held.values()))}
+            for stem in close:
+                if seen := held[stem] & found:
+                    yield call(arguments(replace(request, query=_word(db, max(seen), stem))))
 
 
-def _title(request: Request) -> str:
-    return f"grep: {snippet.cut(request.query or '', 0, _TITLE)}"
+def _word(db: Connection, event: int, stem: str) -> str:
+    """Return the word of a text whose stem the index holds."""
+    text = words.units(db, [event])[event].text
+    at = snippet.place(text, snippet.needles("", [stem], ()))
+    near = difflib.get_close_matches(stem, set(analyser.words(text[at : at + _GLANCE])[0]), 1, 0.6)
+    return near[0] if near else stem
 
 
 def _notes(db: Connection, viewer: Viewer, notes: Sequence[str]) -> tuple[str, ...]:

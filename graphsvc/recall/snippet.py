@@ -42,7 +42,9 @@ def place(text: str, asked: Needles) -> int:
     at = lowered.find(asked.literal) if asked.literal else 0
     if at >= 0:
         return at
-    found = _matches(lowered, asked.terms) or _matches(lowered.translate(_WIDE_LATIN), asked.terms)
+    found = _matches(lowered, asked.terms)
+    if not found and not lowered.isascii():
+        found = _matches(lowered.translate(_WIDE_LATIN), asked.terms)
     if found:
         return max(
             found, key=lambda start: (len({word for at, word in found.items() if 0 <= at - start < _NEAR}), -start)
@@ -71,23 +73,35 @@ def printed(text: str) -> int:
 
 def lines(text: str, asked: Needles) -> str:
     """Return the matching lines with one line around each; the beginning when none can be pointed at."""
-    every = text.split("\n")
-    hits = [number for number, one in enumerate(every) if _holds(one, asked)]
-    if not hits:
-        best = text.count("\n", 0, place(text, asked))
-        hits = [best]
-    shown = sorted({number for hit in hits[:_LINES] for number in range(max(hit - 1, 0), min(hit + 2, len(every)))})
-    parts: list[str] = []
-    for index, number in enumerate(shown):
-        if index and shown[index - 1] != number - 1:
-            parts.append(MARK)
-        parts.append(every[number])
-    return "\n".join(parts).strip("\n")
+    spans: list[tuple[int, int]] = []
+    for start in _lines(text, asked) or [text.rfind("\n", 0, place(text, asked)) + 1]:
+        begin = text.rfind("\n", 0, start - 1) + 1 if start else 0
+        end = _line_end(text, _line_end(text, start) + 1)
+        if spans and begin <= spans[-1][1] + 1:
+            begin, _ = spans.pop()
+        spans.append((begin, end))
+    return f"\n{MARK}\n".join(text[begin:end] for begin, end in spans).strip("\n")
 
 
-def _holds(one: str, asked: Needles) -> bool:
-    lowered = _lowered(one)
-    return bool(asked.literal and asked.literal in lowered) or bool(asked.terms and asked.terms.search(lowered))
+def _lines(text: str, asked: Needles) -> list[int]:
+    """Return where the first lines that hold the query or one of its terms begin."""
+    lowered = _lowered(text)
+    patterns = [re.compile(re.escape(asked.literal))] if asked.literal else []
+    found: set[int] = set()
+    for pattern in (*patterns, *([asked.terms] if asked.terms else [])):
+        at = 0
+        for _ in range(_LINES):
+            match = pattern.search(lowered, at)
+            if match is None:
+                break
+            found.add(lowered.rfind("\n", 0, match.start()) + 1)
+            at = _line_end(lowered, match.start())
+    return sorted(found)[:_LINES]
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
 
 
 def _window(text: str, at: int, size: int) -> str:

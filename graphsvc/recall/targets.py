@@ -18,7 +18,7 @@ from graphsvc.store.sessions import SessionRow
 from graphsvc.store.visibility import Viewer, visible
 
 HIDDEN: Final = "[已隔离: 内容仅其所属会话可见]"
-_TYPED: Final = re.compile(r"(event|asset|goal|decision|feedback|candidate|todo)-(\d{1,18})")
+_TYPED: Final = re.compile(r"(event|asset|goal|decision|feedback|candidate|todo)-([0-9]{1,18})")
 
 
 Node = SessionRow | AssetRow | Record | Stored
@@ -30,60 +30,76 @@ class Found:
 
     id: NodeId
     node: Node | None
-    hidden: bool = False
     also: str | None = None
 
 
 def resolve(db: Connection, viewer: Viewer, target: str, verb: str) -> Found | list[AssetRow]:
     """Return what the target names; several documents as a list; raise NotFoundError with a call that works."""
+    # As written first: a host's id may begin or end with a space, and an id that was printed must open what it names.
+    for name in dict.fromkeys((target, target.strip())):
+        found = _named(db, viewer, name)
+        if found:
+            return found
     name = target.strip()
-    session = sessions.find(db, name)
     typed = _TYPED.fullmatch(name)
-    if typed and session is None:
-        found = _typed(db, viewer, NodeType(typed[1]), int(typed[2]))
-        if found is not None:
-            return found
+    if typed:
         raise NotFoundError(target, _nearest(db, viewer, verb, NodeType(typed[1]), int(typed[2])))
-    if re.fullmatch(r"\d{1,18}", name):
-        found = _number(db, viewer, int(name))
-        if found is not None:
-            return found
-    if session is not None and viewer.reaches(session.project):
-        return Found(NodeId(NodeType.SESSION, session.session_id), session)
-    matches = assets.at_path(db, viewer, posixpath.normpath(name.replace("\\", "/")))
-    if len(matches) == 1:
-        return Found(NodeId(NodeType.ASSET, str(matches[0].id)), matches[0])
-    if matches:
-        return matches
     raise NotFoundError(target, _spelling(db, viewer, verb, name))
+
+
+def session(db: Connection, viewer: Viewer, session_id: str) -> Found:
+    """Return the session that a `session_id` names; raise NotFoundError with a call that works."""
+    found = sessions.find(db, viewer, session_id)
+    if found is not None:
+        return Found(NodeId(NodeType.SESSION, found.session_id), found)
+    near = sessions.nearest(db, viewer, session_id)
+    raise NotFoundError(session_id, call({"nav": "ls", **({"target": f"{sessions.PREFIX}{near}"} if near else {})}))
+
+
+def _named(db: Connection, viewer: Viewer, name: str) -> Found | list[AssetRow] | None:
+    """Read a name as what is printed first, and as what people may write after that."""
+    typed = _TYPED.fullmatch(name)
+    found = _typed(db, viewer, NodeType(typed[1]), int(typed[2])) if typed else None
+    if found is None and name.startswith(sessions.PREFIX):
+        found = _session(db, viewer, name.removeprefix(sessions.PREFIX))
+    if found is None and re.fullmatch(r"[0-9]{1,18}", name):
+        found = _number(db, viewer, int(name))
+    found = found or _session(db, viewer, name)
+    if found is not None:
+        return found
+    matches = assets.at_path(db, viewer, posixpath.normpath(name.replace("\\", "/")))
+    return Found(NodeId(NodeType.ASSET, str(matches[0].id)), matches[0]) if len(matches) == 1 else matches
+
+
+def _session(db: Connection, viewer: Viewer, host_id: str) -> Found | None:
+    found = sessions.by_host_id(db, viewer, host_id)
+    return Found(NodeId(NodeType.SESSION, found.session_id), found) if found is not None else None
 
 
 def _number(db: Connection, viewer: Viewer, number: int) -> Found | None:
     """A bare number is an asset first, then an event; when both exist the other one is named."""
     asset = _typed(db, viewer, NodeType.ASSET, number)
     event = _typed(db, viewer, NodeType.EVENT, number)
-    if asset is not None and event is not None:
-        return Found(asset.id, asset.node, asset.hidden, also=str(event.id))
-    return asset or event
+    if asset is None or asset.node is None:
+        return event
+    return Found(asset.id, asset.node, also=str(event.id) if event else None)
 
 
 def _typed(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> Found | None:
     node_id = NodeId(kind, str(number))
-    if kind is NodeType.ASSET:
-        asset = assets.get(db, viewer, number)
-        if asset is not None:
-            return Found(node_id, asset)
-        project = assets.exists(db, number)
-        return Found(node_id, None, hidden=True) if project is not None and viewer.reaches(project) else None
-    if kind is NodeType.EVENT:
-        event = events.get(db, number)
-        if event is None or not viewer.reaches(event.project):
-            return None
-        return Found(node_id, event) if visible(db, viewer, number) else Found(node_id, None, hidden=True)
-    record = records.get(db, number)
-    if record is None or record.type is not kind or not viewer.reaches(record.project):
+    asset = assets.get(db, viewer, number) if kind is NodeType.ASSET else None
+    if asset is not None:
+        return Found(node_id, asset)
+    event = events.get(db, number)
+    if event is None or not viewer.reaches(event.project):
         return None
-    return Found(node_id, record) if visible(db, viewer, number) else Found(node_id, None, hidden=True)
+    if not visible(db, viewer, number):
+        # The marker under whatever type was asked for: which one it is, is a part of what is isolated.
+        return Found(node_id, None)
+    if kind is NodeType.EVENT:
+        return Found(node_id, event)
+    record = records.get(db, number)
+    return Found(node_id, record) if record is not None and record.type is kind else None
 
 
 def _nearest(db: Connection, viewer: Viewer, verb: str, kind: NodeType, number: int) -> str:

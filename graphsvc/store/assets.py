@@ -13,9 +13,14 @@ from graphsvc.store.visibility import Viewer, clause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetRow:
-    """An asset with the title and the reference of its newest visible version."""
+    """An asset with the title and the reference of its newest visible version.
+
+    `id` is the number it is known by: the event of its first visible version. `key` is what the store keeps it under,
+    which others learn nothing of when that one is isolated.
+    """
 
     id: int
+    key: int
     project: int
     project_key: str
     path: str
@@ -24,13 +29,21 @@ class AssetRow:
     versions: int
     at: str
     ref: str | None
-    whole: bool  # the newest visible version's text is known
 
 
 def get(db: Connection, viewer: Viewer, number: int) -> AssetRow | None:
-    """Return an asset; None when the viewer may see no version of it."""
-    found = _select(db, viewer, "a.id = ?", [number])
-    return found[0] if found and viewer.reaches(found[0].project) else None
+    """Return the asset of that number in the viewer's reach; None when the viewer may see no version of it."""
+    found = _select(db, viewer, "a.id = (SELECT asset FROM asset_versions own WHERE own.event = ?)", [number])
+    if not found or not viewer.reaches(found[0].project):
+        return None
+    # To the session that wrote it in isolation first, it has two numbers: its own, and the one that all others know.
+    shared = [] if found[0].id == number else by_key(db, Viewer(), found[0].key)
+    return found[0] if number in {found[0].id, *(one.id for one in shared)} else None
+
+
+def by_key(db: Connection, viewer: Viewer, key: int) -> list[AssetRow]:
+    """Return the asset that the store keeps under this key; nothing when the viewer may see no version of it."""
+    return _select(db, viewer, "a.id = ?", [key])
 
 
 def nearest(db: Connection, viewer: Viewer, number: int) -> int | None:
@@ -38,11 +51,11 @@ def nearest(db: Connection, viewer: Viewer, number: int) -> int | None:
     condition, values = clause(viewer, "v.event")
     scope, project = ("1", []) if viewer.project is None else ("v.project = ?", [viewer.project])
     row = db.execute(
-        f"SELECT v.asset FROM asset_versions v WHERE {scope} AND {condition}"
-        " ORDER BY ABS(v.asset - ?), v.asset LIMIT 1",
+        f"SELECT MIN(v.event) AS number FROM asset_versions v WHERE {scope} AND {condition} GROUP BY v.asset"
+        " ORDER BY ABS(MIN(v.event) - ?), number LIMIT 1",
         [*project, *values, min(number, 2**62)],
     ).fetchone()
-    return row["asset"] if row else None
+    return row["number"] if row else None
 
 
 def produced(db: Connection, viewer: Viewer, session: int) -> list[AssetRow]:
@@ -102,13 +115,15 @@ def written_by(db: Connection, event: int) -> list[Version]:
 
 def _select(db: Connection, viewer: Viewer, where: str, values: list[object], limit: int = -1) -> list[AssetRow]:
     condition, seen = clause(viewer, "v.event")
+    first, seen_first = clause(viewer, "f.event")
     rows = db.execute(
-        "SELECT a.id, a.project, p.key AS project_key, a.path, a.kind, v.title, v.at, v.ref,"
-        " v.content IS NOT NULL AS whole, COUNT(*) AS versions, MAX(v.at || printf('%020d', v.event)) AS newest"
+        f"SELECT (SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = a.id AND {first}) AS id, a.id AS key,"
+        " a.project, p.key AS project_key, a.path, a.kind, v.title, v.at, v.ref,"
+        " COUNT(*) AS versions, MAX(v.at || printf('%020d', v.event)) AS newest"
         " FROM knowledge_assets a JOIN projects p ON p.id = a.project JOIN asset_versions v ON v.asset = a.id"
         f" WHERE {where} AND {condition} GROUP BY a.id"
         " ORDER BY CASE a.kind WHEN 'document' THEN 0 WHEN 'report' THEN 0 ELSE 1 END, a.path LIMIT ?",
-        [*values, *seen, limit],
+        [*seen_first, *values, *seen, limit],
     )
     return [_asset(row) for row in rows]
 
@@ -117,4 +132,4 @@ def _asset(row: sqlite3.Row) -> AssetRow:
     # SQLite takes the bare columns of a MAX() group from the row that holds the maximum: the newest visible version.
     values = dict(row)
     values.pop("newest")
-    return AssetRow(**{**values, "whole": bool(values["whole"])})
+    return AssetRow(**values)

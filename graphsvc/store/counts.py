@@ -2,8 +2,47 @@
 
 from __future__ import annotations
 
-from graphsvc.store.database import Connection
+from dataclasses import dataclass
+
+from graphsvc.store import events
+from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.visibility import Viewer, clause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Counts of what the viewer may see; positions are of the whole ledger."""
+
+    projects: int
+    sessions: int
+    events: int
+    kinds: dict[str, int]
+    records: dict[str, int]  # `decision active` → how many
+    assets: int
+    versions: int
+    edges: dict[str, int]
+    gaps: int | None  # of all projects, so for the owner only
+    position: int
+    indexed: int
+
+
+def stats(db: Connection, viewer: Viewer) -> Stats:
+    """Count what the viewer may see, at one moment."""
+    with snapshot(db):
+        by_kind = kinds(db, viewer)
+        return Stats(
+            projects=projects(db, viewer),
+            sessions=sessions(db, viewer),
+            events=sum(by_kind.values()),
+            kinds=by_kind,
+            records=records(db, viewer),
+            assets=assets(db, viewer),
+            versions=versions(db, viewer),
+            edges=edges(db, viewer),
+            gaps=gaps(db) if viewer.everywhere else None,
+            position=events.position(db),
+            indexed=indexed(db),
+        )
 
 
 def projects(db: Connection, viewer: Viewer) -> int:
@@ -61,11 +100,6 @@ def edges(db: Connection, viewer: Viewer) -> dict[str, int]:
 def gaps(db: Connection) -> int:
     """Count the lines of imported files that could not be read."""
     return int(db.execute("SELECT COUNT(*) FROM gaps").fetchone()[0])
-
-
-def position(db: Connection) -> int:
-    """Return the newest position of the ledger."""
-    return int(db.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchone()[0])
 
 
 def indexed(db: Connection) -> int:

@@ -106,6 +106,11 @@ def transaction(db: Connection) -> Iterator[None]:
     db.execute("COMMIT")
 
 
+def interrupted(error: BaseException | None) -> bool:
+    """Say whether a statement ended because its connection's time was over."""
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT
+
+
 @contextmanager
 def snapshot(db: Connection) -> Iterator[None]:
     """Run the block on one state of the database, so that an answer of many reads agrees with itself."""

@@ -31,13 +31,15 @@ def around(
 ) -> list[Edge]:
     """List the edges of a node whose other end the viewer may see too; `skip` names types of ends.
 
-    Ends that are events come last, they are many; standing edges before ended ones, then the oldest first.
+    Ends that are events come last, they are many; standing edges before ended ones, then the oldest first, documents
+    by path: what the store keeps them under may be the number of an isolated event.
     """
     touching, values = _where(viewer, kind, number, skip)
     shown, more = _shown(viewer)
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM {touching} AND {shown}"
-        " ORDER BY g.other_type = 'event', g.end_event IS NOT NULL, g.begin_event, g.type, g.src, g.dst"
+        " ORDER BY g.other_type = 'event', g.end_event IS NOT NULL, g.begin_event, g.type,"
+        " CASE g.other_type WHEN 'asset' THEN (SELECT path FROM knowledge_assets WHERE id = g.other) END, g.other"
         " LIMIT ? OFFSET ?",
         [*values, *more, limit, offset],
     )

@@ -90,16 +90,6 @@ def page(db: Connection, viewer: Viewer, after: int | None, first: int) -> list[
     return [_row(row) for row in rows]
 
 
-def count(db: Connection, viewer: Viewer) -> int:
-    """Count the sessions in the viewer's scope."""
-    where, values = _scope(viewer)
-    return int(
-        db.execute(
-            f"SELECT COUNT(*) FROM sessions s JOIN session_state t ON t.session = s.id WHERE {where}", values
-        ).fetchone()[0]
-    )
-
-
 def nearest(db: Connection, viewer: Viewer, name: str) -> str | None:
     """Return the session id in scope that is spelled most like this one, among the newest 500."""
     wanted = name.removeprefix(PREFIX)

@@ -147,7 +147,7 @@ class View:
         return self._version(asset, event, "(v.at, v.event) > (?, ?)", "ASC")
 
     def _version(self, asset: int, event: Stored, where: str, order: str) -> Version | None:
-        condition, values = clause(Viewer(session=event.session if event.isolated else None), "v.event")
+        condition, values = clause(_readers(event), "v.event")
         row = self.db.execute(
             f"SELECT v.* FROM asset_versions v WHERE v.asset = ? AND {where} AND {condition}"
             f" ORDER BY v.at {order}, v.event {order} LIMIT 1",
@@ -167,16 +167,15 @@ class View:
     def uncommitted(self, event: Stored, *, everyone: bool) -> list[tuple[Version, str]]:
         """List the versions written until this event that nothing covers yet, with their paths.
 
-        Those of its session, or of everyone in the project; when the event is isolated only isolated ones, else only
-        those that all its readers may see and the session's own.
+        Those of its session, or of everyone in the project; isolated ones when the event is isolated, else shared ones.
         """
-        condition, values = clause(Viewer(session=event.session), "v.event")
-        hidden = "EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event)" if event.isolated else "1"
-        scope, key = ("v.project = ?", event.project) if everyone else ("v.session = ?", event.session)
+        hidden = "EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event)"
+        own = "v.session = ?" if event.isolated or not everyone else "v.project = ?"
         rows = self.db.execute(
             "SELECT v.*, a.path FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
-            f" WHERE {scope} AND v.ref IS NULL AND v.at <= ? AND {hidden} AND {condition} ORDER BY v.at, v.event",
-            (key, event.at, *values),
+            f" WHERE {own} AND v.ref IS NULL AND v.at <= ? AND {hidden if event.isolated else f'NOT {hidden}'}"
+            " ORDER BY v.at, v.event",
+            (event.session if own == "v.session = ?" else event.project, event.at),
         )
         return [(version(row), row["path"]) for row in rows]
 
@@ -240,9 +239,13 @@ class View:
         ).fetchone()
         return record(row) if row else None
 
-    def todos(self, session: int) -> list[Record]:
-        """List the todos a session made, oldest first."""
-        rows = self.db.execute("SELECT * FROM records WHERE session = ? AND type = 'todo' ORDER BY id", (session,))
+    def todos(self, event: Stored) -> list[Record]:
+        """List the todos the event's session made, oldest first; isolated ones only when the event is isolated too."""
+        condition, values = clause(_readers(event), "r.id")
+        rows = self.db.execute(
+            f"SELECT r.* FROM records r WHERE r.session = ? AND r.type = 'todo' AND {condition} ORDER BY r.id",
+            (event.session, *values),
+        )
         return [record(row) for row in rows]
 
     def checkpoint_before(self, event: Stored) -> int | None:
@@ -254,13 +257,19 @@ class View:
         return self._checkpoint(event, ">", "ASC")
 
     def _checkpoint(self, event: Stored, sign: str, order: str) -> int | None:
+        condition, values = clause(_readers(event), "e.id")
         row = self.db.execute(
-            f"SELECT id FROM events WHERE session = ? AND kind = ? AND (at, id) {sign} (?, ?) AND id <= ?"
-            f" ORDER BY at {order}, id {order} LIMIT 1",
+            f"SELECT e.id FROM events e WHERE e.session = ? AND e.kind = ? AND (e.at, e.id) {sign} (?, ?) AND e.id <= ?"
+            f" AND {condition} ORDER BY e.at {order}, e.id {order} LIMIT 1",
             # Not beyond the event's own position: a replay must see what was there then.
-            (event.session, EventKind.COMPACT_CHECKPOINT, event.at, event.id, event.id),
+            (event.session, EventKind.COMPACT_CHECKPOINT, event.at, event.id, event.id, *values),
         ).fetchone()
         return row["id"] if row else None
+
+
+def _readers(event: Stored) -> Viewer:
+    """Who may see an event: its session alone when it is isolated, else all."""
+    return Viewer(session=event.session if event.isolated else None)
 
 
 def version(row: sqlite3.Row) -> Version:

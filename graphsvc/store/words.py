@@ -4,12 +4,13 @@ A unit is an event of the conversation, the event that created a record, or a ve
 tables, one for isolated events. They are read as posting lists by exact term (fts5vocab), never by a MATCH expression,
 and scores are computed from what passes the filters: so no rank and no count depends on rows the asker may not see, and
 none changes while an answer is read page by page. What is not indexed yet is analysed in memory by the same code.
-The analyser itself is handed in: it is a rule of `memory`.
+The analyser itself is handed in: it is a rule of `recall`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import time
 import zlib
@@ -25,16 +26,26 @@ from graphsvc.store.database import BUSY_MS, Connection, transaction
 from graphsvc.store.visibility import Viewer
 
 NAME: Final = "words"
-BATCH: Final = 200  # events a write transaction
+TABLES: Final = ("words", "words_isolated")
+BATCH: Final = 200  # events a write transaction, and
+BATCH_CHARS: Final = 8_000_000  # of texts after which it ends
 PATIENCE_MS: Final = 100  # how long catching up waits for another writer: searching must not
+MAX_BYTES: Final = 2**31 - 1  # of a text: SQLite holds no larger one
 TAIL_UNITS: Final = 2_000
-TAIL_CHARS: Final = 8_000_000
+TAIL_BYTES: Final = 4_000_000
 TAIL_MS: Final = 500
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL}
 
 _TALK: Final = ", ".join(f"'{kind}'" for kind in TALK_KINDS)
 _UNIT: Final = f"(e.kind IN ({_TALK}) OR r.id IS NOT NULL OR v.event IS NOT NULL)"
 _JOINS: Final = "LEFT JOIN records r ON r.id = e.id LEFT JOIN asset_versions v ON v.event = e.id"
+
+# What all who see this version know its asset by: the first shared version, or the session's own while it is isolated.
+_NUMBER: Final = (
+    "(SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = v.asset"
+    " AND (NOT EXISTS (SELECT 1 FROM hidden WHERE hidden.event = f.event)"
+    " OR f.session = v.session AND EXISTS (SELECT 1 FROM hidden WHERE hidden.event = v.event)))"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +72,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The filters of a search: who asks, what about, and the ledger position the answer stands at."""
+    """The filters of a search: who asks, what about, and the ledger position the answer stands at.
+
+    `gap`: what lies between these two events was not searched on the first page, so it is not on any other.
+    """
 
     viewer: Viewer
     position: int
@@ -69,6 +83,7 @@ class Scope:
     session: int | None = None
     since: str | None = None
     until: str | None = None
+    gap: tuple[int, int] | None = None
 
 
 class Place(NamedTuple):
@@ -81,6 +96,11 @@ class Place(NamedTuple):
     at: str
     session: int
     sizes: bytes = b""
+
+    @property
+    def when(self) -> tuple[str, int]:
+        """Return what orders units by time."""
+        return self.at, self.event
 
     @property
     def size(self) -> int:
@@ -111,7 +131,8 @@ Postings = dict[Term, dict[int, int]]  # term → event → how often it stands 
 def catch_up(db: Connection, analyse: Analyse, version: str, limit_ms: float) -> int:
     """Index what the ledger holds behind the index's position, for at most that time; return how many events passed.
 
-    Texts are analysed before the write lock is taken. Another writer, or a file that cannot be written, ends it early.
+    One text at least is indexed, however long it takes. Texts are analysed before the write lock is taken. Another
+    writer, or a file that cannot be written, ends it early.
     """
     if db.in_transaction:
         return 0
@@ -120,10 +141,9 @@ def catch_up(db: Connection, analyse: Analyse, version: str, limit_ms: float) ->
     try:
         with _patience(db):
             _prepare(db, version)
-            while time.monotonic() < deadline:
-                passed = _batch(db, analyse, version, deadline)
+            while passed := _batch(db, analyse, version, deadline):
                 done += passed
-                if not passed:
+                if time.monotonic() > deadline:
                     break
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in _BUSY:
@@ -134,7 +154,7 @@ def catch_up(db: Connection, analyse: Analyse, version: str, limit_ms: float) ->
 def reset(db: Connection) -> None:
     """Empty the index; the next `catch_up` begins at the first event."""
     with transaction(db):
-        for table in ("words", "words_isolated"):
+        for table in TABLES:
             db.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
         db.execute("DELETE FROM read_models WHERE name = ?", (NAME,))
 
@@ -145,9 +165,17 @@ def indexed(db: Connection, version: str) -> int:
     return int(row["position"]) if row and row["version"] == version else 0
 
 
+def differences(db: Connection, table: str) -> list[tuple[str, str]]:
+    """Compare the ids of a table of the index with the units up to its position; return (id, problem) pairs."""
+    try:
+        return _differences(db, table)
+    except sqlite3.OperationalError as error:
+        return [("*", f"cannot be read: {error}")]
+
+
 @contextmanager
 def reading(db: Connection, analyse: Analyse, version: str, scope: Scope) -> Iterator[Reader]:
-    """Open the index together with the tail that it does not hold yet."""
+    """Open the index together with the tail that it does not hold yet, which is bounded: see `Reader.gap`."""
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as memory:
         for (statement,) in db.execute("SELECT sql FROM sqlite_master WHERE name = 'words'"):
             memory.execute(statement)
@@ -155,18 +183,20 @@ def reading(db: Connection, analyse: Analyse, version: str, scope: Scope) -> Ite
         _vocabulary(memory, "words", "instance")
         _vocabulary(memory, "asked", "instance")
         position = indexed(db, version)
-        skipped = _tail(db, memory, analyse, position, scope) if position < scope.position else 0
-        yield Reader(db, memory, position, skipped)
+        gap = scope.gap
+        if position < scope.position:
+            gap = _tail(db, memory, analyse, position, scope)
+        yield Reader(db, memory, position, gap)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The index and its tail at one moment. `skipped` units of the tail were too many to be looked at."""
+    """The index and its tail at one moment. What lies between the two events of `gap` could not be looked at."""
 
     db: Connection
     memory: Connection
     position: int
-    skipped: int
+    gap: tuple[int, int] | None
 
     def postings(self, asked: Asked, viewer: Viewer) -> Postings:
         """Return every event that holds one of the terms, whoever may see it."""
@@ -177,7 +207,13 @@ class Reader:
         for db, table in self._tables(viewer):
             _vocabulary(db, table, "instance")
             _collect(db, table, wanted, asked.prefixes, found)
-        return found
+        if self.gap is None:
+            return found
+        low, high = self.gap
+        return {
+            term: {event: times for event, times in held.items() if not low < event < high}
+            for term, held in found.items()
+        }
 
     def stems(self, asked: Asked) -> list[Term]:
         """Return the terms as the tokenizer leaves them."""
@@ -188,6 +224,14 @@ class Reader:
         )
         rows = self.memory.execute("SELECT doc, term FROM temp.asked_instance")
         return sorted({(every[number][0], stem) for number, stem in rows})
+
+    def holders(self, terms: Iterable[str], viewer: Viewer) -> dict[str, set[int]]:
+        """Return by term of the index, as the tokenizer left it, the events that hold it as a word."""
+        found: Postings = {}
+        for db, table in self._tables(viewer):
+            _vocabulary(db, table, "instance")
+            _collect(db, table, {term: {"w"} for term in terms}, (), found)
+        return {term: set(events) for (_, term), events in found.items()}
 
     def places(self, scope: Scope, found: Iterable[int]) -> list[Place]:
         """Return those of the events that are units in the scope."""
@@ -260,10 +304,23 @@ def listing(db: Connection, scope: Scope, *, after: int | None, ascending: bool,
     return [Place(*row) for row in rows]
 
 
+def when(db: Connection, event: int) -> tuple[str, int]:
+    """Return what orders an event by time."""
+    row = db.execute("SELECT at FROM events WHERE id = ?", (event,)).fetchone()
+    return (row["at"] if row else ""), event
+
+
 def count(db: Connection, scope: Scope) -> int:
     """Count the units of a scope."""
     condition, values = conditions(scope)
     return int(db.execute(f"SELECT COUNT(*) FROM events e {_JOINS} WHERE {condition}", values).fetchone()[0])
+
+
+def left_out(db: Connection, scope: Scope, gap: tuple[int, int]) -> int:
+    """Count the units of a scope between the two events of a gap."""
+    condition, values = conditions(scope)
+    query = f"SELECT COUNT(*) FROM events e {_JOINS} WHERE e.id > ? AND e.id < ? AND {condition}"
+    return int(db.execute(query, (*gap, *values)).fetchone()[0])
 
 
 def units(db: Connection, numbers: Sequence[int]) -> dict[int, Unit]:
@@ -285,7 +342,7 @@ def names(db: Connection, scope: Scope) -> Iterator[tuple[Place, str, str]]:
 
 
 def spellings(db: Connection, first: str, shortest: int, longest: int, size: int = 20_000) -> list[str]:
-    """List terms of the index that begin with a character, by length; they may stand in any project."""
+    """List terms of the index that begin with a character and have these lengths; they may stand in any project."""
     _vocabulary(db, "words", "row")
     rows = db.execute(
         "SELECT term FROM temp.words_row WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
@@ -294,16 +351,19 @@ def spellings(db: Connection, first: str, shortest: int, longest: int, size: int
     return [row[0] for row in rows]
 
 
-def _units(db: Connection, condition: str, values: Sequence[object], order: str = "ASC") -> Iterator[Unit]:
-    """Read units one by one, so that no more than one large text is held."""
+def _units(db: Connection, condition: str, values: Sequence[object], *, most: int = MAX_BYTES) -> Iterator[Unit]:
+    """Read units one by one, so that no more than one large text is held; leave out those of more than `most` bytes."""
     rows = db.execute(
         "SELECT e.id, e.kind, s.host_id, e.seq, e.ts, e.body, e.meta, b.body AS packed, b.meta AS packed_meta,"
-        " r.status, v.asset, v.title, v.content, a.path"
+        f" r.status, {_NUMBER} AS asset, v.title, v.content, a.path"
         f" FROM events e JOIN sessions s ON s.id = e.session LEFT JOIN bodies b ON b.event = e.id {_JOINS}"
-        f" LEFT JOIN knowledge_assets a ON a.id = v.asset WHERE {condition} ORDER BY e.id {order}",
+        f" LEFT JOIN knowledge_assets a ON a.id = v.asset WHERE {condition} ORDER BY e.id",
         values,
     )
     for row in rows:
+        text = _text(row, most)
+        if text is None:
+            continue
         tool = None
         if row["kind"] == EventKind.TOOL_CALL:
             meta = row["meta"] if row["packed"] is None else zlib.decompress(row["packed_meta"])
@@ -315,7 +375,7 @@ def _units(db: Connection, condition: str, values: Sequence[object], order: str 
             session_id=row["host_id"],
             seq=row["seq"],
             ts=row["ts"],
-            text=_text(row),
+            text=text,
             tool=tool,
             status=row["status"],
             asset=row["asset"],
@@ -323,11 +383,20 @@ def _units(db: Connection, condition: str, values: Sequence[object], order: str 
         )
 
 
-def _text(row: sqlite3.Row) -> str:
+def _text(row: sqlite3.Row, most: int) -> str | None:
+    """Return the text of a unit; None when it is larger than `most` bytes."""
     if row["asset"] is not None:
-        content = row["content"]
-        return f"{row['path']}\n{row['title'] if content is None else _decoded(zlib.decompress(content))}"
-    return _decoded(row["body"] if row["packed"] is None else zlib.decompress(row["packed"]))
+        content = b"" if row["content"] is None else _unpacked(row["content"], most)
+        title = row["title"] if row["content"] is None else ""
+        return None if content is None else f"{row['path']}\n{title}{_decoded(content)}"
+    body = row["body"] if row["packed"] is None else _unpacked(row["packed"], most)
+    return None if body is None or len(body) > most else _decoded(body)
+
+
+def _unpacked(packed: bytes, most: int) -> bytes | None:
+    unpacker = zlib.decompressobj()
+    data = unpacker.decompress(packed, most)
+    return data if unpacker.eof else None
 
 
 def _decoded(body: bytes) -> str:
@@ -360,9 +429,11 @@ def _batch(db: Connection, analyse: Analyse, version: str, deadline: float) -> i
     if upto <= start:
         return 0
     rows: list[tuple[int, Columns]] = []
+    left = BATCH_CHARS
     for unit in _units(db, f"e.id > ? AND e.id <= ? AND {_UNIT}", (start, upto)):
         rows.append((unit.event, analyse(unit)))
-        if time.monotonic() > deadline:
+        left -= len(unit.text)
+        if left <= 0 or time.monotonic() > deadline:
             upto = unit.event
             break
     with transaction(db):
@@ -385,30 +456,71 @@ def _publish(db: Connection, analyse: Analyse, start: int, upto: int) -> None:
     )
     if not passes.fetchone():
         return
-    shown = (
-        "e.id IN (SELECT d.id FROM words_isolated_docsize d WHERE NOT EXISTS (SELECT 1 FROM hidden WHERE event = d.id)"
-        " AND NOT EXISTS (SELECT 1 FROM words_docsize o WHERE o.id = d.id))"
-    )
-    for event, texts in [(unit.event, analyse(unit)) for unit in _units(db, shown, ())]:
-        _insert(db, "words", event, texts)
+    shown = db.execute(
+        "SELECT d.id FROM words_isolated_docsize d WHERE NOT EXISTS (SELECT 1 FROM hidden WHERE event = d.id)"
+        " AND NOT EXISTS (SELECT 1 FROM words_docsize o WHERE o.id = d.id)"
+    ).fetchall()
+    for (event,) in shown:
+        _insert(db, "words", event, analyse(units(db, [event])[event]))
 
 
 def _insert(db: Connection, table: str, event: int, texts: Columns) -> None:
     db.execute(f"INSERT INTO {table} (rowid, w, i, p) VALUES (?, ?, ?, ?)", (event, *texts))
 
 
-def _tail(db: Connection, memory: Connection, analyse: Analyse, position: int, scope: Scope) -> int:
-    """Analyse the units of a scope behind a position in memory, newest first; return how many were left out."""
+def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
+    (position,) = db.execute("SELECT COALESCE(MAX(position), 0) FROM read_models WHERE name = ?", (NAME,)).fetchone()
+    newest = events.position(db)
+    found: list[tuple[str, str]] = []
+    if position > newest and table == NAME:
+        found.append(("read_models", f"at {position}, the ledger ends at {newest}"))
+    held = {row[0] for row in db.execute(f"SELECT id FROM {table}_docsize")}
+    hidden = "EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id)"
+    every = {
+        row[0]: bool(row[1])
+        for row in db.execute(f"SELECT e.id, {hidden} FROM events e {_JOINS} WHERE e.id <= ? AND {_UNIT}", (position,))
+    }
+    isolated = table == "words_isolated"
+    missing = {event for event, own in every.items() if own is isolated} - held
+    if isolated:
+        # What was published stays here and is indexed for all beside it.
+        extra = held - every.keys()
+    else:
+        extra = held - {event for event, own in every.items() if not own}
+        # Published behind the position: the index comes to it.
+        later = db.execute("SELECT 1 FROM events WHERE id > ? AND kind = ? LIMIT 1", (position, EventKind.PUBLISH))
+        if later.fetchone():
+            missing -= {row[0] for row in db.execute("SELECT id FROM words_isolated_docsize")}
+    found += [(str(event), "missing") for event in sorted(missing)]
+    return found + [(str(event), "not what the ledger gives") for event in sorted(extra)]
+
+
+def _tail(db: Connection, memory: Connection, analyse: Analyse, position: int, scope: Scope) -> tuple[int, int] | None:
+    """Analyse the units of a scope behind a position in memory, newest first; return between what it left some out.
+
+    The first page of an answer stops at a text that is too large, and when its time is over; the others read again what
+    the first one read.
+    """
     condition, values = conditions(scope)
-    deadline = time.monotonic() + TAIL_MS / 1000
-    left = TAIL_CHARS
-    for done, unit in enumerate(_units(db, f"e.id > ? AND {condition}", (position, *values), "DESC")):
-        if done == TAIL_UNITS or left <= 0 or time.monotonic() > deadline:
-            late = f"SELECT COUNT(*) FROM events e {_JOINS} WHERE e.id > ? AND {condition}"
-            return int(db.execute(late, (position, *values)).fetchone()[0]) - done
-        _insert(memory, "words", unit.event, analyse(unit))
+    gap = scope.gap
+    if gap is not None:
+        condition += " AND (e.id <= ? OR e.id >= ?)"
+        values += gap
+    deadline = time.monotonic() + TAIL_MS / 1000 if gap is None else math.inf
+    left, oldest = TAIL_BYTES, scope.position + 1
+    tail = db.execute(
+        f"SELECT e.id FROM events e {_JOINS} WHERE e.id > ? AND {condition} ORDER BY e.id DESC LIMIT ?",
+        (position, *values, TAIL_UNITS + 1),
+    )
+    for done, (event,) in enumerate(tail.fetchall()):
+        late = done == TAIL_UNITS or left <= 0 or time.monotonic() > deadline
+        unit = None if late else next(_units(db, "e.id = ?", (event,), most=left), None)
+        if unit is None:
+            return min(position, gap[0]) if gap and gap[1] else position, oldest
+        _insert(memory, "words", event, analyse(unit))
         left -= len(unit.text)
-    return 0
+        oldest = event
+    return gap
 
 
 def _vocabulary(db: Connection, table: str, form: str) -> None:

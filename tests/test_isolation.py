@@ -1,0 +1,419 @@
+"""What others learn of isolated rows: nothing. Stories are told twice, and every read must answer the same.
+
+The second time blanks stand in the place of whatever was isolated: rows of no content, in the same session, at the same
+positions and times. So what is accepted to show (the marker, the constant note, gaps in ids, positions, sizes, timing)
+is the same in both, and the answers are compared as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from graphql import GraphQLObjectType, GraphQLUnionType, build_schema, get_named_type
+
+from graphsvc import resources
+from graphsvc.api import client, tool
+from graphsvc.clock import utc_text
+from graphsvc.config import Settings, from_environment
+from graphsvc.memory import capture
+from graphsvc.model import Event, EventKind
+from graphsvc.recall.scope import Asker
+from graphsvc.store import database
+from graphsvc.store.database import Connection
+
+STORIES = 40
+HERE, THERE = "/srv/talk/harbor", "/srv/talk/island"  # on no machine
+SDL = build_schema(resources.text("schema/graphsvc.graphql"))
+VIEWERS = (
+    Asker(session_id="open"),
+    Asker(session_id="late"),
+    Asker(session_id="far"),
+    Asker(project="all"),
+    Asker(project=HERE),
+)
+PATHS = ("docs/plan.md", "docs/设计.md", "src/login.py", "README.md")
+WORDS = ("token", "ferry", "渡轮", "rounding", "harbor", "refresh", "会话", "cursor", "ledger", "窗口")
+OPENINGS = ("", "Write the ", "We decided: use ", "决定改用", "Fix the ", "看看 ")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event as a host hands it over. `secret`: others must not learn what it holds."""
+
+    event: Event
+    secret: bool
+
+
+@dataclass(slots=True)
+class Story:
+    """A random conversation of several sessions and projects, some of it isolated."""
+
+    chance: random.Random
+    steps: list[Step] = field(default_factory=list)
+    moment: datetime = datetime(2026, 11, 30, 9, tzinfo=UTC)
+    isolated: set[str] = field(default_factory=set)
+    texts: dict[tuple[str, bool, str], str] = field(default_factory=dict)  # what a session wrote, isolated or not
+    calls: int = 0
+
+    def tell(self, session: str, kind: str, body: str, *, origin: str | None = None, **meta: object) -> Event:
+        self.moment += timedelta(seconds=self.chance.choice((0, 5, 10)))
+        event = Event(
+            session_id=session,
+            kind=EventKind(kind),
+            origin=origin or f"{session}:{len(self.steps)}",
+            body=body,
+            ts=utc_text(self.moment) if self.chance.random() < 0.95 else None,
+            project=THERE if session == "far" else HERE,
+            meta=meta,
+        )
+        self.steps.append(Step(event, session in self.isolated and kind != "isolation"))
+        return event
+
+    def switch(self, session: str) -> None:
+        on = session not in self.isolated
+        (self.isolated.add if on else self.isolated.discard)(session)
+        self.tell(session, "isolation", "on" if on else "off", action="on" if on else "off")
+        if not on and self.chance.random() < 0.5:
+            # A host names a conversation after all of it, and says so when others may hear it.
+            self.tell(session, "user_message", "go on", title=f"title of {self.words(session)}")
+            self.steps[-1] = replace(self.steps[-1], secret=False)
+
+    def words(self, session: str) -> str:
+        some = " ".join(self.chance.choices(WORDS, k=self.chance.randint(1, 5)))
+        return f"{some} zzsecret {self.chance.choice(WORDS)}xx" if session in self.isolated else some
+
+    def use(self, session: str, name: str, given: dict[str, object], answer: str, **meta: object) -> None:
+        self.calls += 1
+        about: dict[str, object] = {"tool_name": name, "tool_use_id": f"call-{self.calls}"}
+        if "file_path" in given:
+            about["file_path"] = given["file_path"]
+        self.tell(session, "tool_call", json.dumps(given, ensure_ascii=False), **about)
+        self.tell(session, "tool_result", answer, **about, **{"is_error": False, **meta})
+
+
+def _said(story: Story, session: str) -> None:
+    kind = story.chance.choice(("user_message", "assistant_message"))
+    story.tell(session, kind, story.chance.choice(OPENINGS) + story.words(session))
+
+
+def _wrote(story: Story, session: str) -> None:
+    path, links = story.chance.choice(PATHS), story.chance.sample(PATHS, story.chance.randint(0, 2))
+    text = f"# {story.words(session)}\n\n{story.words(session)}\n" + "".join(f"see `{one}`\n" for one in links)
+    story.texts[session, session in story.isolated, path] = text
+    story.use(session, "Write", {"file_path": f"{_root(session)}/{path}", "content": text}, "File created")
+
+
+def _edited(story: Story, session: str) -> None:
+    path = story.chance.choice(PATHS)
+    old = story.texts.get((session, session in story.isolated, path), "# nothing").splitlines()[0]
+    new = f"# {story.words(session)}"
+    given: dict[str, object] = {"file_path": f"{_root(session)}/{path}", "old_string": old, "new_string": new}
+    story.use(session, "Edit", given, "updated", is_error=story.chance.random() < 0.1)
+
+
+def _read(story: Story, session: str) -> None:
+    path = story.chance.choice(PATHS)
+    story.use(session, "Read", {"file_path": f"{_root(session)}/{path}"}, story.words(session))
+
+
+def _committed(story: Story, session: str) -> None:
+    subject = story.words(session)
+    hash_ = f"{story.chance.getrandbits(28):07x}"
+    story.use(session, "Bash", {"command": f"git add -A && git commit -m '{subject}'"}, f"[main {hash_}] {subject}")
+
+
+def _decided(story: Story, session: str) -> None:
+    text = f"{story.words(session)} in {story.chance.choice(PATHS)}"
+    # In the open nobody speaks of what is isolated: it is no secret then.
+    open_ = [one for one in story.steps if not one.secret]
+    known = [
+        one.event.origin
+        for one in open_
+        if one.event.kind == "decision" and _root(one.event.session_id) == _root(session)
+    ]
+    if known and story.chance.random() < 0.5:
+        story.tell(session, "decision", text, action="supersede", of=story.chance.choice(known))
+    elif story.chance.random() < 0.5:
+        evidence = [story.chance.choice(story.steps).event.origin]
+        story.tell(session, "decision", text, action="record", evidence=evidence)
+    else:
+        story.tell(session, "decision", text, action="record")
+
+
+def _recorded(story: Story, session: str) -> None:
+    given: dict[str, object] = {"text": story.words(session)}
+    if story.chance.random() < 0.5:
+        given["supersedes_id"] = f"decision-{story.chance.randint(1, 3 * len(story.steps) + 1)}"
+    story.use(session, "record_decision", given, "recorded")
+
+
+def _planned(story: Story, session: str) -> None:
+    states = ("pending", "in_progress", "completed")
+    listed = [
+        {"content": word, "status": story.chance.choice(states)}
+        for word in story.chance.sample(WORDS, story.chance.randint(0, 4))
+    ]
+    story.use(session, "TodoWrite", {"todos": listed}, "ok")
+
+
+def _compacted(story: Story, session: str) -> None:
+    own = [step.event.origin for step in story.steps if step.event.session_id == session]
+    replaces = story.chance.sample(own, min(len(own), 3))
+    story.tell(session, "compact_checkpoint", story.words(session), trigger="auto", replaces=replaces)
+
+
+def _forked(story: Story, session: str) -> None:
+    """The session `late` starts from this one: it says so, and copies some of its events."""
+    if session in {"late", "far"}:
+        return
+    story.tell("late", "session_start", "", parent=session, relation=story.chance.choice(("fork", "resume")))
+    own = [step for step in story.steps if step.event.session_id == session and step.event.kind == "user_message"]
+    shared = [step for step in own if not step.secret]
+    for step in story.chance.sample(shared, min(len(shared), 3)):
+        copy = replace(step.event, session_id="late")
+        story.steps.append(Step(copy, "late" in story.isolated))
+
+
+def _finished(story: Story, session: str) -> None:
+    story.tell(session, "session_end", "")
+
+
+MOVES: tuple[Callable[[Story, str], None], ...] = (
+    *(_said,) * 4, *(_wrote,) * 3, _edited, _edited, _read, _read, _committed, _committed, _decided, _decided,
+    _recorded, _planned, _planned, _compacted, _forked, _finished,
+)  # fmt: skip
+
+
+def _root(session: str) -> str:
+    return THERE if session == "far" else HERE
+
+
+def _told(seed: int) -> list[Step]:
+    story = Story(random.Random(seed))  # noqa: S311 # a story, no secret
+    for session in ("open", "late", "far", "closed"):
+        story.tell(session, "user_message", f"{session} begins", host="host")
+    if seed % 2:
+        story.switch("closed")
+    for _ in range(story.chance.randint(20, 35)):
+        session = story.chance.choice(("open", "closed", "closed", "closed", "late", "far"))
+        if session == "closed" and story.chance.random() < 0.15:
+            story.switch(session)
+        story.chance.choice(MOVES)(story, session)
+    if "closed" not in story.isolated:
+        story.switch("closed")
+        _said(story, "closed")
+    return story.steps
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One telling of a story: its store, and the id of the newest event after each step."""
+
+    settings: Settings
+    rows: list[int]
+
+
+def _as_told(home: Path, steps: list[Step]) -> World:
+    settings = from_environment({"GRAPHSVC_HOME": str(home)})
+    with closing(database.connect(settings)) as db:
+        return World(settings, [_capture(db, step.event) for step in steps])
+
+
+def _with_blanks(home: Path, steps: list[Step], told: World) -> World:
+    """Tell the same, with as many blanks as there were rows in the place of what is secret."""
+    settings = from_environment({"GRAPHSVC_HOME": str(home)})
+    rows, before = [], 0
+    with closing(database.connect(settings)) as db:
+        for step, after in zip(steps, told.rows, strict=True):
+            event = step.event
+            if not step.secret:
+                title = {"title": "title of nothing"} if "title" in event.meta else {}
+                rows.append(_capture(db, replace(event, meta={**event.meta, **title})))
+            else:
+                for number in range(after - before):
+                    origin = f"{event.origin}:{number}" if number else event.origin
+                    _capture(db, replace(event, kind=EventKind.RAW, origin=origin, body="", meta={}))
+                rows.append(after)
+            before = after
+    return World(settings, rows)
+
+
+def _capture(db: Connection, event: Event) -> int:
+    return capture.capture(db, [event], now=lambda: datetime(2026, 11, 30, 12, tzinfo=UTC)).position
+
+
+@pytest.fixture(params=range(STORIES))
+def worlds(request, tmp_path, home) -> tuple[World, World]:
+    steps = _told(request.param)
+    told = _as_told(tmp_path / "told", steps)
+    return told, _with_blanks(tmp_path / "blank", steps, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What can be asked for: every id that the story as told gives, whether it is isolated or not."""
+
+    ids: tuple[str, ...]
+    sessions: tuple[str, ...]
+    moments: tuple[str, ...]
+
+
+def _targets(world: World) -> Targets:
+    with closing(database.connect(world.settings)) as db:
+        events = [f"event-{row[0]}" for row in db.execute("SELECT id FROM events ORDER BY id")]
+        records = [f"{row[0]}-{row[1]}" for row in db.execute("SELECT type, id FROM records ORDER BY id")]
+        assets = [f"asset-{row[0]}" for row in db.execute("SELECT id FROM knowledge_assets ORDER BY id")]
+        sessions = [row[0] for row in db.execute("SELECT host_id FROM sessions ORDER BY id")]
+        moments = [row[0] for row in db.execute("SELECT DISTINCT at FROM events ORDER BY at")]
+    beyond = [f"{kind}-{len(events) + 9}" for kind in ("event", "asset", "decision", "todo", "goal", "candidate")]
+    ids = (*events, *records, *assets, *beyond, *(f"session-{one}" for one in sessions), *PATHS, "plan.md", "5", "13")
+    return Targets(ids, tuple(sessions), tuple(moments))
+
+
+Call = tuple[str, Mapping[str, object]]  # document or name of it, variables
+
+
+def _navs(targets: Targets, chance: random.Random, thorough: bool) -> Iterator[Call]:
+    for target in targets.ids if thorough else chance.sample(targets.ids, 8):
+        yield "tool", {"nav": "cd", "target": target, "limit": 50, "token_budget": 20_000}
+        if chance.random() < 0.25:
+            yield "tool", {"nav": chance.choice(("ls", "cat")), "target": target, "limit": 50}
+    for session in targets.sessions:
+        yield "tool", {"nav": "cat", "target": session, "token_budget": 50_000}
+        yield "tool", {"nav": "ls", "session_id": session, "limit": 50, "token_budget": 20_000}
+    yield "tool", {"nav": "ls"}
+    yield "tool", {"nav": "ls", "target": "session-open", "limit": 2}
+    for word in chance.sample(WORDS, 2):
+        yield "tool", {"nav": "grep", "query": word, **_filters(targets, chance)}
+    yield "tool", {"nav": "grep", "query": "plan"}
+
+
+def _searches(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
+    for word in (*chance.sample(WORDS, 3), "zzsecret", "zzsecre", f"{WORDS[0]}xx", "docs/plan.md", "!"):
+        yield "tool", {"query": word, **_filters(targets, chance)}
+        yield "tool", {"query": word, "count_only": True}
+    for kind in ("decision", "todo", "asset", "candidate", "goal"):
+        yield "tool", {"kind": kind, "limit": 50, "token_budget": 20_000}
+    yield "tool", {"limit": chance.randint(1, 9), **_filters(targets, chance)}
+    yield "tool", {"limit": 50, "token_budget": 50_000, "project": "all"}
+    yield "tool", {"count_only": True, "session_id": chance.choice(targets.sessions)}
+
+
+def _filters(targets: Targets, chance: random.Random) -> dict[str, object]:
+    every: dict[str, object] = {
+        "kind": chance.choice(("user_message", "tool_call", "decision", "asset", "todo")),
+        "session_id": chance.choice(targets.sessions),
+        "since": chance.choice(targets.moments),
+        "until": chance.choice(targets.moments),
+        "order": chance.choice(("asc", "desc")),
+        "limit": chance.randint(1, 8),
+    }
+    return {name: value for name, value in every.items() if chance.random() < 0.25}
+
+
+def _nodes(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
+    for target in chance.sample(targets.ids, 6):
+        yield _whole("node", "$id: ID!", "id: $id"), {"id": target}
+
+
+def _session_pages(_: Targets, chance: random.Random, __: bool) -> Iterator[Call]:
+    document = _whole("sessions", "$first: Int!, $after: String", "first: $first, after: $after")
+    yield document, {"first": 100}
+    yield document, {"first": chance.randint(1, 3)}
+    yield document, {"first": 2, "after": str(chance.randint(1, 60))}
+    yield _whole("sessions", "$project: String", "project: $project"), {"project": HERE}
+
+
+def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
+    yield _whole("stats", "$project: String", "project: $project"), {}
+    yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
+
+
+READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = {
+    "nav": _navs,
+    "search": _searches,
+    "node": _nodes,
+    "sessions": _session_pages,
+    "stats": _counts,
+}
+
+
+def _whole(name: str, variables: str, arguments: str) -> str:
+    """Write a document that asks for everything a field has."""
+    return f"query ({variables}) {{ {name}({arguments}) {_selection(SDL.query_type.fields[name].type)} }}"
+
+
+def _selection(kind: object) -> str:
+    named = get_named_type(kind)
+    if isinstance(named, GraphQLUnionType):
+        return "{ " + " ".join(f"... on {one.name} {_selection(one)}" for one in named.types) + " }"
+    if isinstance(named, GraphQLObjectType):
+        return "{ " + " ".join(f"{name} {_selection(one.type)}" for name, one in named.fields.items()) + " }"
+    return ""
+
+
+def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[object]:
+    """Return what a call answers; of a search or a walk the next pages too."""
+    execute = client.in_process(world.settings, asker)
+    document, given = call
+    if document != "tool":
+        return [dict(execute(document, given))]
+    found: list[object] = []
+    while len(found) < pages:
+        line, code = tool.call(given, execute)
+        found += [line, code]
+        cursor = json.loads(line).get("cursor")
+        if cursor is None:
+            break
+        given = {**given, "cursor": cursor}
+    return found
+
+
+def _calls(targets: Targets, seed: int, thorough: bool) -> Iterator[Call]:
+    chance = random.Random(seed)  # noqa: S311 # nothing to guess
+    for calls in READS.values():
+        yield from calls(targets, chance, thorough)
+
+
+def test_every_read_that_the_schema_lists_is_compared():
+    assert SDL.query_type is not None
+    assert set(READS) == set(SDL.query_type.fields)
+    targets = Targets(("event-1",) * 20, ("open",), ("2026-11-30",))
+    asked = {
+        name for seed in range(40) for call, given in _calls(targets, seed, True) if call == "tool" for name in given
+    }
+    named = {name for field in ("nav", "search") for name in SDL.query_type.fields[field].args}
+    assert named <= asked | {"verb", "cursor", "nav"}
+
+
+def test_others_get_what_they_got_if_blanks_stood_in_the_place_of_isolated_rows(worlds, request):
+    told, blank = worlds
+    seed = request.node.callspec.params["worlds"]
+    targets = _targets(told)
+
+    assert blank.rows == told.rows
+    # One opens every id, another one a part.
+    askers = [VIEWERS[(seed + number) % len(VIEWERS)] for number in range(2)]
+    for asker in askers:
+        for call in _calls(targets, seed, asker is askers[0]):
+            if asker.session_id is not None and "project" in call[1]:
+                continue
+            here, there = _answers(told, asker, call), _answers(blank, asker, call)
+            assert here == there, (asker, call)
+            assert "zzsecret" not in json.dumps(here).replace(json.dumps(call[1].get("query", "")), "")
+
+
+@pytest.mark.parametrize("worlds", [0], indirect=True)
+def test_the_session_itself_is_not_spared(worlds):
+    """Without this, a store that shows nothing to anybody would pass."""
+    told, blank = worlds
+    asked = ("tool", {"nav": "cat", "target": "session-closed", "token_budget": 50_000})
+
+    assert _answers(told, Asker(session_id="closed"), asked) != _answers(blank, Asker(session_id="closed"), asked)
