@@ -28,7 +28,7 @@ from graphsvc.recall.scope import Asker
 from graphsvc.store import database
 from graphsvc.store.database import Connection
 
-STORIES = 40
+STORIES = 20
 HERE, THERE = "/srv/talk/harbor", "/srv/talk/island"  # on no machine
 SDL = build_schema(resources.text("schema/graphsvc.graphql"))
 VIEWERS = (

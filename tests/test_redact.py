@@ -850,14 +850,14 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE, ids=lambda unit: unit[:20].encode("unicode_escape").decode())
-def test_megabyte_of_hostile_text_takes_no_time(unit):
-    text = unit * (1_000_000 // len(unit))
+def test_hostile_text_takes_no_time(unit):
+    text = unit * (300_000 // len(unit))
 
     began = time.process_time()
     redact(strip_private(text))
 
-    # 0.1 to 1.5 s where nothing else runs; what backtracks takes minutes.
-    assert time.process_time() - began < 8
+    # Well below a second where nothing else runs; what backtracks takes minutes.
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
