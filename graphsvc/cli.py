@@ -264,7 +264,7 @@ def cd(target: str, viewer: str | None, project: str | None, as_json: bool, **pa
     _show(viewer, project, as_json, nav="cd", target=target, **parameters)
 
 
-@program.command(short_help="Whole content of an asset or event.")
+@program.command(short_help="Whole content of a node.")
 @click.argument("target")
 @paging
 @asking
@@ -272,7 +272,7 @@ def cd(target: str, viewer: str | None, project: str | None, as_json: bool, **pa
 def cat(
     target: str, viewer: str | None, project: str | None, as_json: bool, cursor: str | None, token_budget: int | None
 ) -> None:
-    """Print the whole content of an asset or event. With --json one page, as the tool gives it.
+    """Print the whole content of an asset, event, record or session. With --json one page, as the tool gives it.
 
     \b
     graphsvc cat docs/ordering.md
@@ -378,6 +378,7 @@ def rebuild(check: bool, as_json: bool) -> None:
     """Drop everything that was derived and replay the ledger; the events themselves are never touched."""
     from graphsvc import render
     from graphsvc.memory import rebuild as replay
+    from graphsvc.recall import index
     from graphsvc.store import database
 
     settings = config.from_environment()
@@ -385,6 +386,8 @@ def rebuild(check: bool, as_json: bool) -> None:
         if not check:
             with render.progress("replaying the ledger") as progress:
                 events = replay.rebuild(db, progress)
+            while index.catch_up(db, _INDEX_MS):
+                pass
             if as_json:
                 _line({"events": events})
             else:
@@ -402,7 +405,8 @@ def rebuild(check: bool, as_json: bool) -> None:
 
 
 @program.command(short_help="Count what is stored.")
-@asking
+@click.option("--project", metavar="KEY|all", help="Count this project; default: all.")
+@click.option("--viewer", metavar="SESSION", help="Count what this session sees.")
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
     """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
@@ -537,6 +541,7 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
     from graphsvc import clock, render
     from graphsvc.importers import run
     from graphsvc.memory import capture as memory
+    from graphsvc.memory.redact import redact
     from graphsvc.recall import index
     from graphsvc.store import database, imports
 
@@ -553,8 +558,8 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
         return run.import_files(
             paths,
             capture=keep,
-            known=lambda path: imports.known(db, path),
-            record=lambda path, done: imports.record(db, path, done, clock.utc_text(clock.system())),
+            known=lambda path: imports.known(db, redact(path)),
+            record=lambda path, done: imports.record(db, redact(path), done, clock.utc_text(clock.system())),
             project=project,
             format=format_,
             progress=lambda _, done, total: progress(done, total),

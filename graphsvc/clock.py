@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from graphsvc.errors import InvalidInput
 
+_FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 Clock = Callable[[], datetime]
 ISO: Final = "an ISO 8601 time such as 2026-11-30T09:26:36Z, or a date"
 
@@ -31,6 +32,16 @@ def parse(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     utc_text(moment)  # year 1 and year 9999 overflow here, not at the first use
     return moment
+
+
+def to_micros(text: str) -> int:
+    """Return a time of the ledger as microseconds since the year 1."""
+    return (datetime.fromisoformat(text) - _FIRST) // timedelta(microseconds=1)
+
+
+def from_micros(count: int) -> str:
+    """Write microseconds since the year 1 as a time of the ledger; what is beyond all times is the last one."""
+    return utc_text(_FIRST + timedelta(microseconds=min(count, to_micros("9999-12-31T23:59:59.999999Z"))))
 
 
 def from_epoch_ms(value: object) -> str | None:

@@ -164,6 +164,15 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """A version that a commit or a pull request took."""
+
+    event: int
+    ref: str
+    ref_event: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """Which event a `tool_use_id` of a session names, so that a result finds its call."""
 
@@ -252,7 +261,7 @@ class Edge:
     end_at: str | None = None
 
 
-Row = Session | Membership | Hidden | Published | ToolCall | Record | Asset | Version | Mention | Edge
+Row = Session | Membership | Hidden | Published | Covered | ToolCall | Record | Asset | Version | Mention | Edge
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,3 +219,26 @@ def test_no_text_of_a_host_breaks_capture_or_reading(db, settings, clock, bad):
             line, code = tool.call({"nav": verb, "target": f"event-{number}"}, execute)
             assert code == 0
             json.loads(line.encode("utf-8"))
+
+
+def test_secrets_in_names_are_gone_too(db, clock, settings):
+    secret = "ghp_" + "a1B2" * 9
+    batch = [
+        _event(origin=f"o-{secret}", actor=secret, session_id=f"s-{secret}", cwd=f"/srv/{secret}"),
+        _event(origin=f"o-{secret}x", project=f"/srv/{secret}/p", session_id="s2"),
+    ]
+    done = capture.capture(db, batch * 2, now=clock)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    assert (done.accepted, done.duplicates) == (2, 2)
+    for path in settings.home.iterdir():
+        assert secret.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("ids", [["event-999"], ["nonsense"], [], None, ["event-1"]], ids=repr)
+def test_publishing_what_the_session_has_not_is_refused(db, clock, ids):
+    other = _event(session_id="s2", origin="p", kind=EventKind.PUBLISH, body="", meta={"ids": ids})
+    done = capture.capture(db, [_event(), other], now=clock)
+
+    assert [one.code for one in done.rejected] == ["invalid-input"]
+    assert "meta.ids" in done.rejected[0].message

@@ -159,3 +159,38 @@ def test_durability_is_a_setting(tmp_path):
 
     with pytest.raises(InvalidInput, match=r"GRAPHSVC_DURABILITY.*normal or full"):
         from_environment({"GRAPHSVC_DURABILITY": "maybe"})
+
+
+def test_a_store_that_another_process_writes_to_is_busy_not_broken(settings, db, talk, monkeypatch):
+    from graphsvc.memory import capture
+    from graphsvc.model import Event, EventKind
+
+    talk.user("one")
+    with closing(database.open_file(settings.database)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        db.execute("PRAGMA busy_timeout = 50")
+        with pytest.raises(StoreError, match="try again in a moment"):
+            capture.capture(db, [Event(session_id="s1", kind=EventKind.USER_MESSAGE, origin="x", body="two")])
+        other.execute("ROLLBACK")
+
+    assert events.position(db) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT body FROM (SELECT id, body FROM events WHERE session = 1 AND kind = 'isolation' AND at <= 'x')",
+        "SELECT id FROM events WHERE session = 1 AND kind = 'compact_checkpoint' ORDER BY at, id LIMIT 1",
+        "SELECT * FROM asset_versions WHERE call = 1 OR result = 1 OR ref_event = 1",
+        "SELECT event FROM asset_versions WHERE project = 1 AND ref IS NULL AND at <= 'x'",
+        "SELECT id FROM events WHERE project = 1 AND origin = 'x'",
+        "SELECT id FROM events WHERE project = 1 AND kind = 'x' ORDER BY at DESC, id DESC LIMIT 20",
+        "SELECT id FROM events ORDER BY at DESC, id DESC LIMIT 20",
+    ],
+)
+def test_what_is_asked_for_every_event_walks_no_table(db, statement):
+    plan = " ".join(row["detail"] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}"))
+
+    assert "USING" in plan
+    assert "SCAN asset_versions" not in plan
+    assert "TEMP B-TREE" not in plan

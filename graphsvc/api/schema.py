@@ -356,11 +356,14 @@ def _answer(info: Info, kind: type[T], arguments: Mapping[str, object]) -> T | I
 def _sessions(info: Info, first: int, after: str | None, project: str | None) -> SessionConnection:
     if not 1 <= first <= MAX_FIRST:
         raise _bad(errors.InvalidInput("first", f"{first} is out of range", f"1 to {MAX_FIRST}"))
-    if after is not None and not re.fullmatch(r"[0-9]{1,18}", after):
+    if after is not None and not re.fullmatch(r"[0-9]{1,18}\.[0-9]{1,18}", after):
         raise _bad(errors.InvalidInput("after", "is no cursor", "the endCursor of the page before"))
     viewer = _viewer(info, project)
-    rows = sessions.page(info.context.db, viewer, int(after) if after else None, first + 1)
-    edges = [SessionEdge(node=_session(row, viewer), cursor=str(row.last_event)) for row in rows[:first]]
+    moment, _, event = (after or "").partition(".")
+    rows = sessions.page(info.context.db, viewer, (int(moment), int(event)) if after else None, first + 1)
+    edges = [
+        SessionEdge(node=_session(row, viewer), cursor="{}.{}".format(*sessions.place(row))) for row in rows[:first]
+    ]
     page = PageInfo(hasNextPage=len(rows) > first, endCursor=edges[-1].cursor if edges else None)
     return SessionConnection(edges=edges, pageInfo=page)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ POLL_S: Final = 0.5  # what others store is indexed after this time
 STOP_S: Final = 5.0  # a large text may take longer; the process ends without it, and it is indexed at the next start
 _SLICE_MS: Final = 500  # between two looks whether to stop
 _STEPS: Final = 20_000  # virtual machine steps of SQLite between two looks at the clock
+
+_LOG: Final = logging.getLogger("graphsvc")
 
 T = TypeVar("T")
 
@@ -101,5 +104,10 @@ class Indexer:
         with closing(database.connect(self._settings)) as db:
             while not self._stopped.is_set():
                 self._woken.clear()
-                if not index.catch_up(db, _SLICE_MS):
+                try:
+                    passed = index.catch_up(db, _SLICE_MS)
+                except database.Error:
+                    _LOG.exception("indexing failed, and goes on in a moment")
+                    passed = 0
+                if not passed:
                     self._woken.wait(POLL_S)

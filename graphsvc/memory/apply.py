@@ -19,6 +19,7 @@ from graphsvc.model import (
     RECORD_KINDS,
     TALK_KINDS,
     Asset,
+    Covered,
     Edge,
     EdgeType,
     Event,
@@ -239,9 +240,9 @@ def _asset(event: Stored, view: View) -> Rows:
 
 def _covers(event: Stored, view: View) -> Rows:
     ref, named = _text(event.meta.get("ref")), event.meta.get("paths")
-    for version, path in view.uncommitted(event, everyone=isinstance(named, list)):
-        if not isinstance(named, list) or path in named:
-            yield replace(version, ref=ref, ref_event=event.id)
+    for number, path in view.uncommitted(event, everyone=isinstance(named, list)):
+        if ref and (not isinstance(named, list) or path in named):
+            yield Covered(event=number, ref=ref, ref_event=event.id)
 
 
 def _version(event: Stored, view: View) -> Rows:

@@ -174,10 +174,25 @@ def _clean(event: Event) -> Event:
         ("project", MAX_PATH),
     ):
         _name(field, getattr(event, field), limit)
+    event = _clean_names(event)
     meta = dict(event.meta)
     if event.cwd:
         meta["cwd"] = event.cwd
     return replace(event, body=redact(strip_private(event.body)), meta=_clean_meta(meta))
+
+
+def _clean_names(event: Event) -> Event:
+    """Redact what names an event, too; an id keeps apart by a hash what the marker would make one."""
+    names = (event.session_id, event.origin, event.actor, event.cwd, event.project)
+    text = "\n".join(filter(None, names))
+    if redact(text) == text:
+        return event
+    session_id, origin = (
+        clean if clean == name else f"{clean}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        for name, clean in ((name, redact(name)) for name in (event.session_id, event.origin))
+    )
+    actor, cwd, project = (redact(name) if name else name for name in (event.actor, event.cwd, event.project))
+    return replace(event, session_id=session_id, origin=origin, actor=actor, cwd=cwd, project=project)
 
 
 def _clean_meta(meta: dict[str, object]) -> dict[str, object]:
@@ -318,8 +333,14 @@ def _switch(event: Event) -> Event:
 def _published(view: View, event: Event) -> Event:
     """Name what is published by origin, so that the ledger means the same elsewhere."""
     given = event.meta.get("ids")
+    if given is None and isinstance(event.meta.get("of"), list):
+        return event
     typed = [_ID.fullmatch(str(name)) for name in given] if isinstance(given, list) else []
-    found = [view.event(int(name[1])) for name in typed if name]
+    found = [view.event(int(name[1])) if name else None for name in typed]
+    if not found or any(one is None or one.session_id != event.session_id for one in found):
+        raise InvalidInput(
+            "meta.ids", f"{json.dumps(given)[:200]} names what this session has not", "ids of its events"
+        )
     meta = {name: value for name, value in event.meta.items() if name != "ids"}
     return replace(event, meta={"of": [source.origin for source in found if source], **meta})
 

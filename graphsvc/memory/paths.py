@@ -56,6 +56,8 @@ def _tokens(text: str) -> list[str]:
     for match in _LINK.finditer(text):
         tokens[unquote(match[1])] = None
     for match in _RUN.finditer(text):
+        if "." not in match[0]:
+            continue
         start = 0
         for ending in _ENDING.finditer(match[0]) if len(match[0]) <= MAX_NAME else ():
             name, start = match[0][start : ending.end()], ending.end()

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from graphsvc.envelope import NavContext, NavItem, NavKind, NavResult
-from graphsvc.model import EventKind, Record, Stored, Version
+from graphsvc.model import EventKind, Record, Stored
 from graphsvc.recall import fit, nav
 from graphsvc.recall.fit import row
 from graphsvc.recall.request import Request, call
@@ -25,11 +25,12 @@ from graphsvc.store import assets, events
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
 from graphsvc.store.sessions import SessionRow
-from graphsvc.store.visibility import Viewer, visible
+from graphsvc.store.visibility import Viewer
 
 MAX_FILE: Final = 64 * 1024 * 1024  # bytes of a live file that are read
 BINARY: Final = "[binary file, {size} bytes: {path}]"
 UNREADABLE: Final = "[文件不可读: {path}]"
+_AT_ONCE: Final = 20  # events of a session that are read together: some are large
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -91,17 +92,18 @@ def _asset(db: Connection, viewer: Viewer, found: Found, asset: AssetRow, reques
         text, note = live(asset.project_key, asset.path)
         if assets.newest(db, asset.key) not in {version.event for version in versions}:
             # What lies in the folder now was written in isolation: show what lay there as far as others know.
-            text, note = _captured(versions[-1]), None
+            text, note = _captured(db, versions[-1].event), None
     except Unreadable as problem:
-        whole = [version for version in versions if version.content is not None]
+        whole = [version for version in versions if version.hash]
         suggestion = call({"nav": "cat", "target": f"event-{whole[-1].event}"}) if whole else None
         marker = UNREADABLE.format(path=path.encode("unicode_escape").decode() if not path.isprintable() else path)
         return _page(viewer, found, marker, request, suggestion, [str(problem)])
     return _page(viewer, found, text, request, None, [note] if note else None)
 
 
-def _captured(version: Version) -> str:
-    if version.content is None:
+def _captured(db: Connection, event: int) -> str:
+    version = assets.version_of(db, event)
+    if version is None or version.content is None:
         raise Unreadable("only a part of its newest text is known")
     return version.content
 
@@ -161,10 +163,10 @@ def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, 
     )
     item = _row(found)
     text, places = "", []
-    for number in numbers[at:]:
+    for number, event in _read(db, viewer, numbers[at:]):
         places.append((number, len(text), marked))
-        if visible(db, viewer, number):
-            text += transcript(events.get(db, number))
+        if event is not None:
+            text += transcript(event)
         elif not marked:
             text, marked = f"{text}{HIDDEN}\n\n", 1
         if len(text) - offset > 4 * request.token_budget:
@@ -180,10 +182,16 @@ def _session(db: Connection, viewer: Viewer, found: Found, session: SessionRow, 
     return replace(page, cursor=more)
 
 
-def transcript(event: Stored | None) -> str:
+def _read(db: Connection, viewer: Viewer, numbers: list[int]) -> Iterator[tuple[int, Stored | None]]:
+    """Read events in order, a few at a time; None stands for one the viewer may not see."""
+    for start in range(0, len(numbers), _AT_ONCE):
+        part = numbers[start : start + _AT_ONCE]
+        found = events.many(db, events.shown(db, viewer, part))
+        yield from ((number, found.get(number)) for number in part)
+
+
+def transcript(event: Stored) -> str:
     """Write one event for reading: its id, what it is, its body; of a tool's input, its texts once more, plain."""
-    if event is None:
-        return ""
     head = f"[event-{event.id} {nav.describe(event)} {event.ts or ''}".rstrip() + "]"
     texts = "".join(_texts(event.body)) if event.kind is EventKind.TOOL_CALL else ""
     return f"{head}\n{event.body}\n{texts}\n"

@@ -92,7 +92,10 @@ def trimmed(answer: Answer, request: Request) -> Answer:
 
 
 def rows(
-    result: NavResult, items: Sequence[NavItem], request: Request, behind: Callable[[int], int] | None = None
+    result: NavResult,
+    items: Sequence[NavItem],
+    request: Request,
+    behind: Callable[[int], tuple[int, ...]] | None = None,
 ) -> NavResult:
     """Fill a navigation answer with the rows from the request's cursor on.
 
@@ -106,7 +109,7 @@ def rows(
     page = Page(
         [_draft(item) for item in shown],
         more=len(items) > start + len(shown),
-        cursor=lambda count: write(own, behind(count) if behind else start + count),
+        cursor=lambda count: write(own, *(behind(count) if behind else (start + count,))),
     )
     base = _slim(result, request.token_budget)
 

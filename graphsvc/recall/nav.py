@@ -161,10 +161,10 @@ def describe(event: Stored) -> str:
 
 
 def _sessions(db: Connection, viewer: Viewer, request: Request) -> NavResult:
-    """List sessions; the cursor is the newest event of the last one, so that a new session moves no page."""
-    (after,) = fit.places(request, fit.mark(request), 1) or (_NEWEST,)
-    listed = sessions.page(db, viewer, after, request.limit + 1)
-    places = [after, *(session.last_event for session in listed)]
+    """List sessions; the cursor is the place of the last one in time, so that a new session moves no page."""
+    moment, event = fit.places(request, fit.mark(request), 2) or (_NEWEST, 0)
+    listed = sessions.page(db, viewer, (moment, event), request.limit + 1)
+    places = [(moment, event), *map(sessions.place, listed)]
     result = NavResult(kind=NavKind.LIST, title="sessions", items=[])
     return fit.rows(result, [_session(viewer, session) for session in listed], request, places.__getitem__)
 
@@ -178,7 +178,7 @@ def _edges_page(db: Connection, viewer: Viewer, node: Node, result: NavResult, r
     items = [_end(db, viewer, kind, number, edge) for edge in page]
     if concealed and len(page) <= request.limit:
         items.append(_concealed(node))
-    return fit.rows(result, items, request, lambda count: start + count)
+    return fit.rows(result, items, request, lambda count: (start + count,))
 
 
 def _left_out(db: Connection, viewer: Viewer, node: Node, evidence: int) -> list[str]:
@@ -236,14 +236,15 @@ def _show_session(db: Connection, viewer: Viewer, session: SessionRow) -> list[N
 def _show_asset(db: Connection, viewer: Viewer, asset: AssetRow) -> list[NavItem]:
     versions = assets.versions(db, viewer, asset.key)
     items: list[NavItem] = []
+    shown = events.shown(db, viewer, [place for one in versions for place in (one.call, one.result) if place])
     for number, version in enumerate(versions, 1):
-        text = "whole" if version.content is not None else "partial"
+        text = "whole" if version.hash else "partial"
         label = f"v{number} {version.at[:19]}Z {version.title} ({text})"
         items.append(row(f"event-{version.event}", "event", label, version.ref or (version.hash or "")[:12] or None))
         items += [
             row(f"event-{place}", "event", f"v{number} {name}")
             for name, place in (("written by this call", version.call), ("result of the call", version.result))
-            if place is not None and visible(db, viewer, place)
+            if place in shown
         ]
     items += _commits(db, viewer, versions)
     return items + _edges(db, viewer, asset)
@@ -251,7 +252,7 @@ def _show_asset(db: Connection, viewer: Viewer, asset: AssetRow) -> list[NavItem
 
 def _commits(db: Connection, viewer: Viewer, versions: list[Version]) -> list[NavItem]:
     refs = {version.ref_event: version.ref for version in versions if version.ref_event is not None}
-    found = events.many(db, [number for number in refs if visible(db, viewer, number)])
+    found = events.many(db, events.shown(db, viewer, refs))
     return [row(f"event-{number}", "event", event.body, refs[number]) for number, event in found.items()]
 
 

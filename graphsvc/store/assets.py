@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from graphsvc.model import Version
 from graphsvc.store.database import Connection
@@ -81,16 +81,18 @@ def at_path(db: Connection, viewer: Viewer, path: str) -> list[AssetRow]:
 
 
 def paths(db: Connection, viewer: Viewer, limit: int = 500) -> list[str]:
-    """List the paths in scope, newest first, for help with spelling."""
+    """List paths in scope, documents first, for help with spelling."""
     scope, values = ("1", []) if viewer.project is None else ("a.project = ?", [viewer.project])
     return [row.path for row in _select(db, viewer, scope, list(values), limit)]
 
 
 def versions(db: Connection, viewer: Viewer, asset: int) -> list[Version]:
-    """List the visible versions of an asset, oldest first."""
+    """List the visible versions of an asset, oldest first, without their texts: `version_of` has one's."""
     condition, values = clause(viewer, "v.event")
+    names = ", ".join("NULL AS content" if item.name == "content" else f"v.{item.name}" for item in fields(Version))
     rows = db.execute(
-        f"SELECT v.* FROM asset_versions v WHERE v.asset = ? AND {condition} ORDER BY v.at, v.event", [asset, *values]
+        f"SELECT {names} FROM asset_versions v WHERE v.asset = ? AND {condition} ORDER BY v.at, v.event",
+        [asset, *values],
     )
     return [version(row) for row in rows]
 
@@ -109,7 +111,9 @@ def version_of(db: Connection, event: int) -> Version | None:
 
 def written_by(db: Connection, event: int) -> list[Version]:
     """List the versions that a tool call or its result wrote, or that a commit event covers."""
-    rows = db.execute("SELECT * FROM asset_versions WHERE ? IN (call, result, ref_event) ORDER BY at, event", (event,))
+    rows = db.execute(
+        "SELECT * FROM asset_versions WHERE call = ? OR result = ? OR ref_event = ? ORDER BY at, event", (event,) * 3
+    )
     return [version(row) for row in rows]
 
 

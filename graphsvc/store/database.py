@@ -19,7 +19,8 @@ from graphsvc import resources
 from graphsvc.config import DURABILITIES, Settings, make_home
 from graphsvc.errors import StoreError
 
-BUSY_MS: Final = 10_000
+BUSY_MS: Final = 30_000  # indexing one very large text holds the write lock for seconds
+Error = sqlite3.Error  # for callers outside of the store
 MINIMUM_SQLITE: Final = (3, 37, 0)  # STRICT tables
 
 
@@ -32,6 +33,10 @@ class Connection(sqlite3.Connection):
             return super().execute(sql, parameters)
         except UnicodeEncodeError:
             return super().execute(sql, [storable(one) if isinstance(one, str) else one for one in parameters])
+
+
+class BusyError(StoreError):
+    """Another process holds the write lock longer than this one waits."""
 
 
 def storable(text: str) -> str:
@@ -97,7 +102,12 @@ def transaction(db: Connection) -> Iterator[None]:
     if db.in_transaction:
         yield
         return
-    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise BusyError("another graphsvc has been writing for too long; try again in a moment") from error
+        raise
     try:
         yield
     except BaseException:
@@ -131,8 +141,8 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def projection_ddl() -> str:
-    """Return the newest file that holds all projection tables."""
-    return resources.text([name for _, name in migrations() if name.endswith("_projections.sql")][-1])
+    """Return the file that holds all projection tables."""
+    return resources.text("schema/sqlite/0002_projections.sql")
 
 
 def migrate(db: Connection, path: Path) -> None:

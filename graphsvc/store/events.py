@@ -112,9 +112,18 @@ def position(db: Connection) -> int:
     return int(db.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchone()[0])
 
 
+def shown(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> set[int]:
+    """Return those of the events that the viewer may see."""
+    condition, values = clause(viewer, "e.id")
+    rows = db.execute(
+        f"SELECT e.id FROM events e WHERE e.id IN (SELECT value FROM json_each(?)) AND {condition}",
+        [json.dumps(list(numbers)), *values],
+    )
+    return {row["id"] for row in rows}
+
+
 def marks(db: Connection, viewer: Viewer, session: int) -> list[Stored]:
     """Return what a session is known by: first prompts, checkpoints, newest words; the visible ones, in order."""
-    condition, values = clause(viewer, "e.id")
     rows = db.execute(
         "WITH own AS (SELECT id, seq, kind FROM events WHERE session = ? AND actor IS NULL)"
         " SELECT id FROM (SELECT id FROM own WHERE kind = 'user_message' ORDER BY seq LIMIT 5)"
@@ -123,12 +132,7 @@ def marks(db: Connection, viewer: Viewer, session: int) -> list[Stored]:
         " ORDER BY seq DESC LIMIT 5)",
         (session,),
     )
-    numbers = [row["id"] for row in rows]
-    shown = db.execute(
-        f"SELECT e.id FROM events e WHERE e.id IN (SELECT value FROM json_each(?)) AND {condition}",
-        [json.dumps(numbers), *values],
-    )
-    found = many(db, [row["id"] for row in shown])
+    found = many(db, shown(db, viewer, [row["id"] for row in rows]))
     return sorted(found.values(), key=lambda event: event.seq)
 
 

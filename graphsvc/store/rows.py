@@ -12,7 +12,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from graphsvc.model import Asset, Edge, Hidden, Membership, Mention, Published, Record, Row, Session, ToolCall, Version
+from graphsvc.model import (
+    Asset,
+    Covered,
+    Edge,
+    Hidden,
+    Membership,
+    Mention,
+    Published,
+    Record,
+    Row,
+    Session,
+    ToolCall,
+    Version,
+)
 from graphsvc.store.database import Connection, projection_ddl, run_script
 
 # Row type → its table and primary key.
@@ -46,6 +59,11 @@ def put(db: Connection, row: Row) -> None:
     """Write one row, replacing the one with its key."""
     if isinstance(row, Published):
         db.execute("DELETE FROM hidden WHERE event = ?", (row.event,))
+        return
+    if isinstance(row, Covered):
+        db.execute(
+            "UPDATE asset_versions SET ref = ?, ref_event = ? WHERE event = ?", (row.ref, row.ref_event, row.event)
+        )
         return
     db.execute(_UPSERTS[type(row)], [_value(item.name, getattr(row, item.name)) for item in fields(row)])
 

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
+from graphsvc import clock
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
@@ -80,14 +81,21 @@ def latest(db: Connection, viewer: Viewer) -> SessionRow | None:
     return _row(row) if row else None
 
 
-def page(db: Connection, viewer: Viewer, after: int | None, first: int) -> list[SessionRow]:
-    """List sessions newest first, those behind the position `after` (a session's `last_event`)."""
+def page(db: Connection, viewer: Viewer, after: tuple[int, int] | None, first: int) -> list[SessionRow]:
+    """List sessions, the most recently active first; those behind the `place` of the last one of the page before."""
     where, values = _scope(viewer)
+    edge = (clock.from_micros(after[0]), after[1]) if after is not None else ("\U0010ffff", 0)
     rows = db.execute(
-        f"{_SELECT} WHERE {where} AND t.last_event < ? ORDER BY t.last_event DESC LIMIT ?",
-        [*values, after if after is not None else 2**62, first],
+        f"SELECT * FROM ({_SELECT} WHERE {where}) WHERE (last_at, last_event) < (?, ?)"
+        " ORDER BY last_at DESC, last_event DESC LIMIT ?",
+        [*values, *edge, first],
     )
     return [_row(row) for row in rows]
+
+
+def place(session: SessionRow) -> tuple[int, int]:
+    """Say where a session stands in the order of `page`."""
+    return clock.to_micros(session.last_at), session.last_event
 
 
 def nearest(db: Connection, viewer: Viewer, name: str) -> str | None:

@@ -117,8 +117,10 @@ class View:
     def isolated_at(self, session: int, ts: str) -> bool:
         """Say whether the session was isolated at a moment of the host's clock."""
         row = self.db.execute(
-            "SELECT body FROM events WHERE session = ? AND kind = ? AND at <= ? ORDER BY at DESC, id DESC LIMIT 1",
-            (session, EventKind.ISOLATION, ts),
+            # The kind is written out: a partial index is not used for a parameter.
+            "SELECT body FROM events WHERE session = ? AND kind = 'isolation' AND at <= ?"
+            " ORDER BY at DESC, id DESC LIMIT 1",
+            (session, ts),
         ).fetchone()
         return row is not None and row["body"] == b"on"
 
@@ -131,11 +133,6 @@ class View:
         row = self.db.execute(
             "SELECT * FROM knowledge_assets WHERE project = ? AND path = ?", (project, path)
         ).fetchone()
-        return Asset(**dict(row)) if row else None
-
-    def asset_by_id(self, number: int) -> Asset | None:
-        """Find an asset by its number."""
-        row = self.db.execute("SELECT * FROM knowledge_assets WHERE id = ?", (number,)).fetchone()
         return Asset(**dict(row)) if row else None
 
     def version_before(self, asset: int, event: Stored) -> Version | None:
@@ -164,20 +161,20 @@ class View:
         ).fetchone()
         return row is not None
 
-    def uncommitted(self, event: Stored, *, everyone: bool) -> list[tuple[Version, str]]:
-        """List the versions written until this event that nothing covers yet, with their paths.
+    def uncommitted(self, event: Stored, *, everyone: bool) -> list[tuple[int, str]]:
+        """List the versions written until this event that nothing covers yet, as (asset event, path).
 
         Those of its session, or of everyone in the project; isolated ones when the event is isolated, else shared ones.
         """
         hidden = "EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event)"
-        own = "v.session = ?" if event.isolated or not everyone else "v.project = ?"
+        own = event.isolated or not everyone
         rows = self.db.execute(
-            "SELECT v.*, a.path FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
-            f" WHERE {own} AND v.ref IS NULL AND v.at <= ? AND {hidden if event.isolated else f'NOT {hidden}'}"
-            " ORDER BY v.at, v.event",
-            (event.session if own == "v.session = ?" else event.project, event.at),
+            "SELECT v.event, a.path FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
+            f" WHERE v.project = ? AND v.ref IS NULL AND v.at <= ?{' AND v.session = ?' if own else ''}"
+            f" AND {hidden if event.isolated else f'NOT {hidden}'} ORDER BY v.at, v.event",
+            (event.project, event.at, *([event.session] if own else [])),
         )
-        return [(version(row), row["path"]) for row in rows]
+        return [(row["event"], row["path"]) for row in rows]
 
     def mentions(self, project: int, path: str) -> list[Mention]:
         """List the nodes whose text names a path."""
@@ -259,10 +256,11 @@ class View:
     def _checkpoint(self, event: Stored, sign: str, order: str) -> int | None:
         condition, values = clause(_readers(event), "e.id")
         row = self.db.execute(
-            f"SELECT e.id FROM events e WHERE e.session = ? AND e.kind = ? AND (e.at, e.id) {sign} (?, ?) AND e.id <= ?"
-            f" AND {condition} ORDER BY e.at {order}, e.id {order} LIMIT 1",
+            f"SELECT e.id FROM events e WHERE e.session = ? AND e.kind = 'compact_checkpoint'"
+            f" AND (e.at, e.id) {sign} (?, ?) AND e.id <= ? AND {condition}"
+            f" ORDER BY e.at {order}, e.id {order} LIMIT 1",
             # Not beyond the event's own position: a replay must see what was there then.
-            (event.session, EventKind.COMPACT_CHECKPOINT, event.at, event.id, event.id, *values),
+            (event.session, event.at, event.id, event.id, *values),
         ).fetchone()
         return row["id"] if row else None
 

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from graphsvc.model import TALK_KINDS, EventKind, NodeId, NodeType
 from graphsvc.store import events, visibility
-from graphsvc.store.database import BUSY_MS, Connection, transaction
+from graphsvc.store.database import BUSY_MS, BusyError, Connection, transaction
 from graphsvc.store.visibility import Viewer
 
 NAME: Final = "words"
@@ -145,6 +145,8 @@ def catch_up(db: Connection, analyse: Analyse, version: str, limit_ms: float) ->
                 done += passed
                 if time.monotonic() > deadline:
                     break
+    except BusyError:
+        return done
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in _BUSY:
             raise

@@ -34,6 +34,9 @@ CREATE INDEX events_in_time ON events (at, id);
 CREATE INDEX events_by_time ON events (project, at, id);
 CREATE INDEX events_by_kind ON events (project, kind, at, id);
 CREATE INDEX events_by_session_time ON events (session, at, id);
+-- What is looked up for every event of a session, however long it is.
+CREATE INDEX events_switches ON events (session, at, id) WHERE kind = 'isolation';
+CREATE INDEX events_checkpoints ON events (session, at, id) WHERE kind = 'compact_checkpoint';
 
 -- Large bodies, zlib. One row holds the body and the meta of its event.
 CREATE TABLE bodies (

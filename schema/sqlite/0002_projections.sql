@@ -1,5 +1,4 @@
--- Projections: what `memory.apply` computes from the ledger. `graphsvc rebuild` drops these tables and runs this file again,
--- so a change to any of them is a new NNNN_projections.sql that holds all of them.
+-- Projections: what `memory.apply` computes from the ledger. `graphsvc rebuild` drops these tables and runs this file again.
 -- Node numbers are event ids (sessions: keys of the sessions table). Times are UTC text.
 CREATE TABLE session_state (
   session INTEGER PRIMARY KEY,
@@ -88,6 +87,10 @@ CREATE TABLE asset_versions (
 ) STRICT;
 CREATE INDEX versions_by_asset ON asset_versions (asset, at, event);
 CREATE INDEX versions_by_session ON asset_versions (session, asset);
+CREATE INDEX versions_open ON asset_versions (project, at) WHERE ref IS NULL;
+CREATE INDEX versions_by_call ON asset_versions (call);
+CREATE INDEX versions_by_result ON asset_versions (result);
+CREATE INDEX versions_by_ref ON asset_versions (ref_event);
 
 CREATE TABLE mentions (
   project INTEGER NOT NULL,
