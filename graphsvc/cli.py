@@ -394,7 +394,7 @@ def rebuild(check: bool, as_json: bool) -> None:
                 click.echo(f"replayed {events} events")
             return
     with render.progress("comparing with the ledger") as progress:
-        differences = replay.check(settings, progress)
+        differences = replay.check(settings, progress, index.proof())
     if as_json:
         _line({"differences": [asdict(difference) for difference in differences]})
     elif differences:

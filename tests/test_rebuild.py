@@ -149,3 +149,21 @@ def test_what_names_something_that_comes_later_is_replayed_as_it_was_taken(db, s
     talk.compacted("and so on")
 
     assert rebuild.check(settings, _quiet) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE words_data SET block = x'00010203' WHERE id >= 10",
+        "DELETE FROM words_data WHERE id >= 10",
+        "DELETE FROM words_docsize WHERE id = 1",
+        "UPDATE read_models SET position = position + 9",
+    ],
+)
+def test_a_damaged_word_index_is_found(db, settings, story, damage):
+    while index.catch_up(db):
+        pass
+    assert rebuild.check(settings, _quiet, index.proof()) == []
+    db.execute(damage)
+
+    assert rebuild.check(settings, _quiet, index.proof())

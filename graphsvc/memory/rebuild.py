@@ -32,16 +32,18 @@ def rebuild(db: Connection, progress: Progress) -> int:
     return done
 
 
-def check(settings: Settings, progress: Progress) -> list[Difference]:
-    """Apply the ledger into a scratch file and list the rows of the store that differ from it."""
+def check(settings: Settings, progress: Progress, index: tuple[words.Analyse, str] | None = None) -> list[Difference]:
+    """Apply the ledger into a scratch file and list the rows of the store that differ from it.
+
+    With `index`, the analyser and its version, the words that the index holds are compared as well as its ids.
+    """
     with rows.scratch(settings.database) as db:
         _replay(db, progress)
-        return [
-            Difference(table, number, problem)
-            for room, tables in ((rows, rows.tables()), (words, words.TABLES))
-            for table in tables
-            for number, problem in room.differences(db, table)
-        ]
+        found = [(table, rows.differences(db, table)) for table in rows.tables()]
+        found += [(table, words.differences(db, table)) for table in words.TABLES]
+        if index is not None:
+            found += [(table, words.contents(db, table, *index)) for table in words.TABLES]
+        return [Difference(table, number, problem) for table, wrong in found for number, problem in wrong]
 
 
 def _replay(db: Connection, progress: Progress) -> int:

@@ -12,6 +12,11 @@ from graphsvc.store.words import Unit
 CATCH_UP_MS: Final = 150
 
 
+def proof() -> tuple[words.Analyse, str]:
+    """Return what a check of the index needs: the analyser and its version."""
+    return analyse, analyser.VERSION
+
+
 def catch_up(db: Connection, limit_ms: float = CATCH_UP_MS) -> int:
     """Bring the word index up to the ledger within that time, one text at least; return how many events passed."""
     return words.catch_up(db, analyse, analyser.VERSION, limit_ms)

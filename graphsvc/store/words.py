@@ -175,6 +175,34 @@ def differences(db: Connection, table: str) -> list[tuple[str, str]]:
         return [("*", f"cannot be read: {error}")]
 
 
+def contents(db: Connection, table: str, analyse: Analyse, version: str) -> list[tuple[str, str]]:
+    """Index the attached store's units again and compare what the postings hold; return (id, problem) pairs.
+
+    An index of another version of the analyser is not in use, and is made anew when it is needed.
+    """
+    if not indexed(db, version):
+        return []
+    try:
+        return [(str(event), "indexed otherwise") for event in _otherwise(db, table, analyse)]
+    except sqlite3.DatabaseError as error:
+        return [("*", f"cannot be read: {error}")]
+
+
+def _otherwise(db: Connection, table: str, analyse: Analyse) -> list[int]:
+    (statement,) = db.execute("SELECT sql FROM store.sqlite_master WHERE name = ?", (table,)).fetchone()
+    db.execute(statement)
+    for unit in _units(db, f"e.id IN (SELECT id FROM store.{table}_docsize)", ()):
+        _insert(db, f"main.{table}", unit.event, analyse(unit))
+    for schema in ("main", "store"):
+        db.execute(f"CREATE VIRTUAL TABLE temp.{schema}_{table} USING fts5vocab({schema}, {table}, instance)")
+    one, other = (f"SELECT term, doc, col, offset FROM temp.{schema}_{table}" for schema in ("main", "store"))
+    rows = db.execute(
+        "SELECT DISTINCT doc FROM"
+        f" (SELECT * FROM ({one} EXCEPT {other}) UNION ALL SELECT * FROM ({other} EXCEPT {one})) ORDER BY doc"
+    )
+    return [row["doc"] for row in rows]
+
+
 @contextmanager
 def reading(db: Connection, analyse: Analyse, version: str, scope: Scope) -> Iterator[Reader]:
     """Open the index together with the tail that it does not hold yet, which is bounded: see `Reader.gap`."""
