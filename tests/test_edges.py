@@ -1,4 +1,4 @@
-"""The edges of the protocol: one test for each row of the table in DESIGN §3.3."""
+"""The edges of the protocol: one test for each relation and rule."""
 
 from __future__ import annotations
 

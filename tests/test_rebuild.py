@@ -127,18 +127,21 @@ def test_dropping_everything_and_rebuilding_gives_the_same(db, settings, story):
     assert rebuild.check(settings, _quiet) == []
 
 
-def test_the_protocols_table_names_can_be_read(db, story):
-    for name in (
-        "goals",
-        "decisions",
-        "feedback",
-        "pending_candidates",
-        "todos",
-        "knowledge_assets",
-        "lineage_edges",
-        "thread_meta",
-    ):
-        db.execute(f"SELECT * FROM {name}").fetchall()
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("goals", 1),
+        ("decisions", 2),
+        ("feedback", 0),
+        ("pending_candidates", 1),
+        ("todos", 1),
+        ("knowledge_assets", 2),
+        ("lineage_edges", 16),
+        ("thread_meta", 0),
+    ],
+)
+def test_the_protocols_table_names_can_be_read(db, story, name, rows):
+    assert db.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] == rows
 
 
 def test_what_names_something_that_comes_later_is_replayed_as_it_was_taken(db, settings, talk):

@@ -1,4 +1,4 @@
-"""What a GraphQL document may cost, decided before anything runs (DESIGN §8).
+"""What a GraphQL document may cost, decided before anything runs.
 
 One walk measures depth, fields and aliases, each fragment once: a rule that expands spreads as it meets them needs
 exponential time for a chain of fragments that name each other twice.
@@ -33,7 +33,6 @@ INTROSPECTION_DEPTH: Final = 16
 FIELDS: Final = 500
 ALIASES: Final = 30
 REPEATS: Final = 50  # of one field in one selection; graphql-core compares each with each
-CHARACTERS: Final = 65_536
 CACHED: Final = 128  # documents
 _NESTING: Final = 100  # selection sets inside each other, through fragments; the walk recurses
 

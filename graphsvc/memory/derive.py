@@ -22,7 +22,7 @@ from graphsvc.store.view import View
 MAX_GOAL: Final = 200
 MAX_TEXT: Final = 2000  # characters of a candidate, goal or todo by rule
 
-# Whole messages, after trimming and lower-casing (reference §3.8 and its English counterparts).
+# Whole messages, after trimming and lower-casing.
 ISOLATE: Final = frozenset(
     {"/thread-iso", "隔离", "开始隔离", "进入隔离", "临时隔离", "静默", "免打扰", "别打扰", "isolate", "go private"}
 )
@@ -47,7 +47,7 @@ _UNDECIDED: Final = re.compile(
 )
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+(?:\.(?=\S)[^.!?。！？\n]+)*[.!?。！？]?")
 
-# Imperatives that open a goal (reference §3.11, whose verbs were Chinese only).
+# Imperatives that open a goal, in both languages.
 _GOAL: Final = re.compile(
     r"^(?:(?:please|pls|now|then|also|next|ok(?:ay)?|let['’]?s|(?:can|could) you|help me(?: to)?"
     r"|请|麻烦|帮我|再帮我|接着|然后|再|现在|你来)[,，:：\s]*){0,3}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Final
 
-# CJK, kana, hangul and their punctuation cost a token each; four other characters cost one (DESIGN §5).
+# CJK, kana, hangul and their punctuation cost a token each; four other characters cost one.
 _WIDE: Final = re.compile(
     r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
 )

@@ -1,4 +1,4 @@
-"""Who asks, and over what: from what the transport says to a viewer of the store (DESIGN §4)."""
+"""Who asks, and over what: from what the transport says to a viewer of the store."""
 
 from __future__ import annotations
 
