@@ -209,3 +209,12 @@ def test_asking_a_service_needs_the_standard_library_only():
     names = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"strawberry", "graphql", "starlette", "uvicorn", "rich"} & set(names)
+
+
+@pytest.mark.parametrize("char", ["\u0085", "\u2028", "\u2029", "\x0b", "\x1c", "\r", "\ud800", "\0"])
+def test_an_answer_is_one_line_for_every_reader(talk, call, char):
+    talk.user(f"before{char}after")
+    line, _ = call(nav="cat", target="event-1")
+
+    assert len(line.splitlines()) == 1
+    assert json.loads(line.encode("utf-8"))["items"][0]["label"] == f"before{char}after"

@@ -12,7 +12,8 @@ from typing import Final
 _WIDE: Final = re.compile(
     r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
 )
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
+# Lone surrogates are no UTF-8; the others end a line for many readers, and an answer is one line.
+_ESCAPED: Final = re.compile(r"[\ud800-\udfff\u0085\u2028\u2029]")
 
 
 def wire(value: object) -> object:
@@ -28,9 +29,9 @@ def wire(value: object) -> object:
 
 
 def line(value: object) -> str:
-    """Print an answer as one compact line of valid JSON; a lone surrogate is written as its escape."""
+    """Print an answer as one compact line of valid JSON."""
     text = json.dumps(wire(value), ensure_ascii=False, separators=(",", ":"))
-    return _LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def tokens(text: str) -> int:
