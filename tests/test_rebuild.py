@@ -46,11 +46,12 @@ def _hashes(db):
 
 
 def test_a_replay_gives_what_the_tables_hold(db, settings, story):
-    assert all(db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in rows.tables())
+    held = {table for table in rows.tables() if db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]}
+    assert held == set(rows.tables()) - {"thread_meta"}  # nothing is delivered yet
     assert rebuild.check(settings, _quiet) == []
 
 
-@pytest.mark.parametrize("table", rows.tables())
+@pytest.mark.parametrize("table", [name for name, _ in rows.TABLES.values()])
 @pytest.mark.parametrize("damage", ["changed", "lost", "added"])
 def test_one_damaged_row_is_named(db, settings, story, table, damage):
     key = next(key for name, key in rows.TABLES.values() if name == table)
@@ -118,7 +119,7 @@ def test_what_was_published_is_in_both_tables_of_the_word_index(db, settings, ta
 
 def test_dropping_everything_and_rebuilding_gives_the_same(db, settings, story):
     before = _hashes(db)
-    for table in [*rows.tables(), "thread_meta"]:
+    for table in rows.tables():
         db.execute(f"DROP TABLE {table}")
     assert rebuild.check(settings, _quiet)
     rebuild.rebuild(db, _quiet)
@@ -161,9 +162,11 @@ def test_what_names_something_that_comes_later_is_replayed_as_it_was_taken(db, s
         "DELETE FROM words_data WHERE id >= 10",
         "DELETE FROM words_docsize WHERE id = 1",
         "UPDATE read_models SET position = position + 9",
+        "UPDATE read_models SET version = 'x'",
+        "INSERT INTO thread_meta VALUES (1, 'delivered', '9')",
     ],
 )
-def test_a_damaged_word_index_is_found(db, settings, story, damage):
+def test_a_damaged_read_model_is_found(db, settings, story, damage):
     while index.catch_up(db):
         pass
     assert rebuild.check(settings, _quiet, index.proof()) == []

@@ -73,7 +73,7 @@ def recreate(db: Connection) -> None:
     found = db.execute(
         "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'table') ORDER BY type DESC"
     ).fetchall()
-    ours = {*_tables(), *_views()}
+    ours = {*tables(), *_views()}
     for kind, name in found:
         if name in ours:
             db.execute(f"DROP {kind} {name}")
@@ -111,7 +111,7 @@ def differences(db: Connection, table: str) -> list[tuple[str, str]]:
 
 
 def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
-    key = ", ".join(next(key for name, key in TABLES.values() if name == table))
+    key = ", ".join(next((key for name, key in TABLES.values() if name == table), ("session", "key")))
     wrong: dict[str, str] = {}
     for here, there, problem in (("main", "store", "not in the ledger"), ("store", "main", "missing")):
         query = f"SELECT {key} FROM (SELECT * FROM {there}.{table} EXCEPT SELECT * FROM {here}.{table})"
@@ -122,12 +122,8 @@ def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
 
 
 def tables() -> list[str]:
-    """List the projection tables that rows are written to."""
-    return [name for name, _ in TABLES.values()]
-
-
-def _tables() -> list[str]:
-    return [*tables(), "thread_meta"]
+    """List the projection tables."""
+    return [*(name for name, _ in TABLES.values()), "thread_meta"]
 
 
 def _views() -> list[str]:

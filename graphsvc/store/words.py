@@ -178,10 +178,11 @@ def differences(db: Connection, table: str) -> list[tuple[str, str]]:
 def contents(db: Connection, table: str, analyse: Analyse, version: str) -> list[tuple[str, str]]:
     """Index the attached store's units again and compare what the postings hold; return (id, problem) pairs.
 
-    An index of another version of the analyser is not in use, and is made anew when it is needed.
+    An index of another version of the analyser is not in use, and the next search makes it anew.
     """
     if not indexed(db, version):
-        return []
+        stale = db.execute("SELECT 1 FROM read_models WHERE name = ? AND position > 0", (NAME,)).fetchone()
+        return [("read_models", "of another version: the next search indexes anew")] if stale and table == NAME else []
     try:
         return [(str(event), "indexed otherwise") for event in _otherwise(db, table, analyse)]
     except sqlite3.DatabaseError as error:
