@@ -36,6 +36,10 @@ class EventKind(StrEnum):
     FORGET = "forget"
 
 
+# Characters of what names an event: ids and origins, and paths.
+MAX_NAME: Final = 1024
+MAX_PATH: Final = 4096
+
 # The values of the tool's `kind` parameter (protocol §2.1).
 PROTOCOL_KINDS: Final = (
     EventKind.USER_MESSAGE,

@@ -12,7 +12,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
@@ -117,14 +117,12 @@ def _identity(asker: Asker) -> dict[str, str]:
 
 
 def _open(path: Path, timeout: float) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(timeout)
-    try:
+    with ExitStack() as stack:
+        connection = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        connection.settimeout(timeout)
         with address(path) as name:
             connection.connect(name)
-    except BaseException:
-        connection.close()
-        raise
+        stack.pop_all()  # the connection is the caller's
     return connection
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from graphsvc import clock
 from graphsvc.errors import InvalidInput
 from graphsvc.importers.source import MAX_DEPTH, Gap, Head, Item, Record
-from graphsvc.importers.values import MAX_NAME, MAX_PATH, UNUSABLE, levels
-from graphsvc.model import Event, EventKind
+from graphsvc.importers.values import UNUSABLE, levels
+from graphsvc.model import MAX_NAME, MAX_PATH, Event, EventKind
 
 # What a host may state. Assets, edges, injections and forgetting follow from these or from commands of our own.
 KINDS: Final = tuple(

@@ -16,6 +16,7 @@ from graphsvc.errors import InvalidInput
 from graphsvc.importers import claude_code, codex, dsh, neutral, source, swe_agent
 from graphsvc.importers.source import FORMATS, DamagedError, Gap, Head, Item, Noise, Record, SkippedError, Unknown
 from graphsvc.model import Event
+from graphsvc.store.database import storable
 from graphsvc.store.imports import Done
 
 MAX_EVENTS: Final = 256
@@ -82,10 +83,10 @@ class Report:
             "duplicates": self.duplicates,
             "gaps": self.gaps,
             "skipped": self.skipped,
-            "sessions": [_printable(name) for name in self.sessions],
+            "sessions": [storable(name) for name in self.sessions],
             "kinds": dict(sorted(self.kinds.items())),
-            "noise": {_printable(name): count for name, count in sorted(self.noise.items())},
-            "unknown": {_printable(name): count for name, count in sorted(self.unknown.items())},
+            "noise": {storable(name): count for name, count in sorted(self.noise.items())},
+            "unknown": {storable(name): count for name, count in sorted(self.unknown.items())},
         }
 
 
@@ -139,7 +140,7 @@ def walk(paths: Iterable[Path], report: Report) -> Iterator[Path]:
 
 def printable_path(path: Path) -> str:
     """Write a path as valid Unicode, whatever bytes its name has."""
-    return _printable(str(path))
+    return storable(str(path))
 
 
 @dataclass(slots=True)
@@ -174,7 +175,7 @@ class _File:
 
 def _import(run: _Run, path: Path, stream: BinaryIO) -> None:
     stat = os.fstat(stream.fileno())
-    key = _printable(os.path.realpath(path))
+    key = storable(os.path.realpath(path))
     done = run.known(key)
     if done and (done.size, done.mtime_ns) == (stat.st_size, stat.st_mtime_ns) and run.format in {None, done.format}:
         run.report.duplicates += done.events
@@ -209,7 +210,7 @@ def _read(run: _Run, path: Path, stream: BinaryIO) -> Done:
         records=file.records,
         events=file.events,
         sessions=tuple(file.sessions),
-        gaps=tuple(sorted((line, _printable(reason)) for line, reason in file.gaps.items())),
+        gaps=tuple(sorted((line, storable(reason)) for line, reason in file.gaps.items())),
     )
 
 
@@ -263,8 +264,4 @@ def _silent(path: Path, done: int, total: int) -> None:
 
 
 def _unreadable(report: Report, error: OSError) -> None:
-    report.skipped.append({"file": _printable(str(error.filename)), "reason": f"unreadable: {error.strerror}"})
-
-
-def _printable(name: str) -> str:
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+    report.skipped.append({"file": storable(str(error.filename)), "reason": f"unreadable: {error.strerror}"})

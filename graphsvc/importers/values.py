@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from graphsvc import clock
+from graphsvc.model import MAX_NAME, MAX_PATH
 
-MAX_NAME: Final = 1024  # capture takes no longer names, and no longer paths
-MAX_PATH: Final = 4096
 UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")  # a NUL or a lone surrogate: no key of the store may hold it
 
 

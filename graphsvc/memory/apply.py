@@ -39,7 +39,7 @@ from graphsvc.model import (
 from graphsvc.store.view import View
 
 CREATES: Final = frozenset({"record", "propose", "supersede"})
-MAX_TITLE: Final = 80
+WRITES: Final = frozenset({"register", "write"})
 Rows = Iterator[Row]
 
 
@@ -56,15 +56,6 @@ def action_of(event: Stored | Event) -> str:
     """Return what a state event does; without a word it records."""
     action = event.meta.get("action")
     return action if isinstance(action, str) else "record"
-
-
-def subject(event: Stored, view: View) -> Record | None:
-    """Return the record that a state event moves: by the origin that created it, or by the host's own id."""
-    of, key = event.meta.get("of"), event.meta.get("key")
-    if isinstance(of, str):
-        source = view.by_origin(event, of)
-        return view.record(source.id) if source else None
-    return view.record_by_key(event.session, NodeType(event.kind), key) if isinstance(key, str) else None
 
 
 def may_change(event: Stored, record: Record, view: View) -> bool:
@@ -146,21 +137,12 @@ def _prompt(event: Stored) -> str | None:
     """A session without a title goes by its user's first words; a command is none."""
     if event.kind is not EventKind.USER_MESSAGE or event.actor is not None or event.body.lstrip().startswith("/"):
         return None
-    return next((line.strip()[:MAX_TITLE] for line in event.body.splitlines() if line.strip()), None)
+    return next((line.strip()[: tools.MAX_TITLE] for line in event.body.splitlines() if line.strip()), None)
 
 
 def _precedes(event: Stored, before: int, after: int, rule: str, confidence: str) -> Edge:
-    return Edge(
-        type=EdgeType.PRECEDES,
-        src_type=NodeType.SESSION,
-        src=before,
-        dst_type=NodeType.SESSION,
-        dst=after,
-        rule=rule,
-        confidence=confidence,
-        begin_event=event.id,
-        begin_at=event.at,
-    )
+    edge = _edge(event, EdgeType.PRECEDES, NodeType.SESSION, before, NodeType.SESSION, after, rule)
+    return replace(edge, confidence=confidence)
 
 
 def _member(event: Stored, view: View) -> Rows:
@@ -234,7 +216,7 @@ def _asset(event: Stored, view: View) -> Rows:
     action = action_of(event)
     if action in {"commit", "pull_request"}:
         yield from _covers(event, view)
-    elif action in {"register", "write"}:
+    elif action in WRITES:
         yield from _version(event, view)
 
 
@@ -388,13 +370,14 @@ def _basis(event: Stored, view: View) -> tuple[NodeType, int] | None:
 
 def _registered(event: Stored | None, view: View) -> Asset | None:
     """Return the asset that an asset event wrote."""
-    if event is None or event.kind is not EventKind.ASSET or action_of(event) not in {"register", "write"}:
+    if event is None or event.kind is not EventKind.ASSET or action_of(event) not in WRITES:
         return None
     return view.asset(event.project, event.body)
 
 
 def _move(event: Stored, view: View, action: str) -> Rows:
-    record = subject(event, view)
+    source = _source(event, view, "of")
+    record = view.record(source.id) if source else None
     if record is None or late(event, record) or not may_change(event, record, view):
         return
     if action not in states.MACHINES[record.type].get(record.status, {}):

@@ -20,14 +20,12 @@ from graphsvc.memory import paths
 from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
 from graphsvc.memory.redact import redact, redact_value, strip_private
-from graphsvc.model import RECORD_KINDS, Event, EventKind, NodeType, Record, Stored
+from graphsvc.model import MAX_NAME, MAX_PATH, RECORD_KINDS, Event, EventKind, NodeType, Record, Stored
 from graphsvc.store import events, rows
 from graphsvc.store.database import Connection, transaction
 from graphsvc.store.view import View
 
 _ID: Final = re.compile(r"(?:event|asset|goal|decision|feedback|candidate|todo)-([0-9]{1,17})")
-MAX_NAME: Final = 1024
-MAX_PATH: Final = 4096
 OURS: Final = ("rule:", "member:")  # origins of events that graphsvc makes
 _USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 

@@ -69,6 +69,8 @@ _OPENING: Final = 60  # characters in which a statement shows
 _PULL: Final = re.compile(r"https?://[^\s\"'<>()]{3,300}/(?:pull|merge_requests)/\d{1,9}")
 
 Derived = Iterator[Event]
+# From an event, the call it answers without an error, and what was before.
+Rule = Callable[[Stored, Stored | None, View], Derived]
 TODO_STATES: Final = {
     "pending": "pending",
     "todo": "pending",
@@ -98,6 +100,8 @@ def toggle(event: Event) -> str | None:
 def derive(event: Stored, view: View) -> list[Event]:
     """Return the events that follow from this one, in order."""
     rules = _RULES.get(event.kind, ())
+    answers = event.kind is EventKind.TOOL_RESULT and event.meta.get("is_error") is not True
+    call = view.call_of(event) if answers else None
     return [
         Event(
             session_id=event.session_id,
@@ -108,11 +112,11 @@ def derive(event: Stored, view: View) -> list[Event]:
             actor=event.actor,
             meta={**made.meta, "cause": event.origin},
         )
-        for number, made in enumerate(made for rule in rules for made in rule(event, view))
+        for number, made in enumerate(made for rule in rules for made in rule(event, call, view))
     ]
 
 
-def _stated(event: Stored, _: View) -> Derived:
+def _stated(event: Stored, _: Stored | None, __: View) -> Derived:
     """A decision in the user's words is a candidate with that message as its evidence."""
     if event.actor is not None:
         return
@@ -131,7 +135,7 @@ def _asks(sentence: str) -> bool:
     return text.endswith(("?", "？")) or text.rstrip("。.").rstrip().endswith(("吗", "呢", "么"))
 
 
-def _goal(event: Stored, _: View) -> Derived:
+def _goal(event: Stored, _: Stored | None, __: View) -> Derived:
     """A short imperative of the user is a goal."""
     text = event.body.strip()
     if event.actor is not None or len(text) > MAX_GOAL or "\n" in text or text.startswith(("/", "<", "[")):
@@ -140,9 +144,8 @@ def _goal(event: Stored, _: View) -> Derived:
         yield _made(event, EventKind.GOAL, text, action="record", evidence=[event.origin])
 
 
-def _assets(event: Stored, view: View) -> Derived:
+def _assets(event: Stored, call: Stored | None, view: View) -> Derived:
     """A write tool that succeeded leaves a version of each file it wrote."""
-    call = _succeeded(event, view)
     if call is None:
         return
     project = view.project_key(event.project)
@@ -153,9 +156,8 @@ def _assets(event: Stored, view: View) -> Derived:
         yield _made(event, EventKind.ASSET, key, action=action, call=call.origin, path=path)
 
 
-def _commits(event: Stored, view: View) -> Derived:
+def _commits(event: Stored, call: Stored | None, view: View) -> Derived:
     """A `git commit` that succeeded covers the versions it took: those of its paths, or all that were not committed."""
-    call = _succeeded(event, view)
     command = tools.command(call) if call else ""
     commit = commits.read(command, event.body) if "commit" in command else None
     if call is None or commit is None:
@@ -176,11 +178,10 @@ def _under(path: str, name: str) -> bool:
     return path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name)
 
 
-def _pull_requests(event: Stored, view: View) -> Derived:
+def _pull_requests(event: Stored, call: Stored | None, _: View) -> Derived:
     """A pull-request link that the host or the tool which opened it states covers the session's versions."""
     link = event.meta.get("pull_request")
     if not isinstance(link, str):
-        call = _succeeded(event, view) if event.kind is EventKind.TOOL_RESULT else None
         if call is None or not re.search(r"\b(?:gh\s+pr\s+create|glab\s+mr\s+create)\b", tools.command(call)):
             return
         match = _PULL.search(event.body)
@@ -190,9 +191,8 @@ def _pull_requests(event: Stored, view: View) -> Derived:
     yield _made(event, EventKind.ASSET, f"pull request {link}", action="pull_request", ref=link)
 
 
-def _todo_calls(event: Stored, view: View) -> Derived:
+def _todo_calls(event: Stored, call: Stored | None, view: View) -> Derived:
     """A todo list that a tool wrote is compared with the session's todos."""
-    call = _succeeded(event, view)
     if call is None:
         return
     name, arguments = tools.name_of(call), tools.input_of(call)
@@ -203,7 +203,7 @@ def _todo_calls(event: Stored, view: View) -> Derived:
         yield from _task(event, view, name, arguments)
 
 
-def _todo_snapshot(event: Stored, view: View) -> Derived:
+def _todo_snapshot(event: Stored, _: Stored | None, view: View) -> Derived:
     """A todo list that the host wrote itself is compared with the session's todos."""
     if event.meta.get("action") == "snapshot":
         yield from _todo_changes(event, view, event.meta.get("todos"))
@@ -266,9 +266,8 @@ def _task(event: Stored, view: View, name: str, arguments: Mapping[str, object])
         yield _made(event, EventKind.TODO, todo.text, action="record", key=key)
 
 
-def _approved(event: Stored, view: View) -> Derived:
+def _approved(event: Stored, call: Stored | None, _: View) -> Derived:
     """An approved plan and an answered question are candidates; a rejected plan is an error result and nothing."""
-    call = _succeeded(event, view)
     if call is None or event.actor is not None:
         return
     name, arguments = tools.name_of(call), tools.input_of(call)
@@ -287,9 +286,8 @@ def _approved(event: Stored, view: View) -> Derived:
         )
 
 
-def _recorded(event: Stored, view: View) -> Derived:
+def _recorded(event: Stored, call: Stored | None, view: View) -> Derived:
     """The tool `record_decision` is the explicit channel: its text becomes a decision with the call as evidence."""
-    call = _succeeded(event, view)
     if call is None or tools.name_of(call) != "record_decision":
         return
     arguments = tools.input_of(call)
@@ -311,7 +309,7 @@ def _recorded(event: Stored, view: View) -> Derived:
         yield _made(event, EventKind.DECISION, text.strip(), action="record", evidence=evidence)
 
 
-def _promoted(event: Stored, view: View) -> Derived:
+def _promoted(event: Stored, _: Stored | None, view: View) -> Derived:
     """Promoting a candidate makes the decision, with the candidate's evidence."""
     of = event.meta.get("of")
     if event.meta.get("action") != "promote" or not isinstance(of, str):
@@ -324,11 +322,6 @@ def _promoted(event: Stored, view: View) -> Derived:
     yield _made(event, EventKind.DECISION, event.body.strip() or record.text, action="record", evidence=[*evidence, of])
 
 
-def _succeeded(event: Stored, view: View) -> Stored | None:
-    """Return the call of a result that is no error."""
-    return None if event.meta.get("is_error") is True else view.call_of(event)
-
-
 def _move(event: Stored, view: View, record: Record, action: str) -> Derived:
     source = view.event(record.id)
     if source is not None and may_change(event, record, view):
@@ -339,7 +332,7 @@ def _made(event: Stored, kind: EventKind, body: str, **meta: object) -> Event:
     return Event(session_id=event.session_id, kind=kind, origin="", body=body, meta=json.loads(json.dumps(meta)))
 
 
-_RULES: Final[dict[EventKind, tuple[Callable[[Stored, View], Derived], ...]]] = {
+_RULES: Final[dict[EventKind, tuple[Rule, ...]]] = {
     EventKind.USER_MESSAGE: (_stated, _goal),
     EventKind.TOOL_RESULT: (_assets, _commits, _pull_requests, _todo_calls, _approved, _recorded),
     EventKind.TODO: (_todo_snapshot,),

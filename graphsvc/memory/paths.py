@@ -14,7 +14,7 @@ MAX_MENTIONS: Final = 200  # distinct paths followed in one text
 _LINK: Final = re.compile(r"\]\(\s{0,4}<?([^()<>\s]{1,300})>?")
 _RUN: Final = re.compile(r"[\w./\\~-]{3,}")
 _ENDING: Final = re.compile(r"[\w~-]\.[A-Za-z][A-Za-z0-9]{0,9}(?![A-Za-z0-9_])")
-MAX_NAME: Final = 300
+MAX_RUN: Final = 300
 _DRIVE: Final = re.compile(r"[A-Za-z]:/")
 
 
@@ -59,7 +59,7 @@ def _tokens(text: str) -> list[str]:
         if "." not in match[0]:
             continue
         start = 0
-        for ending in _ENDING.finditer(match[0]) if len(match[0]) <= MAX_NAME else ():
+        for ending in _ENDING.finditer(match[0]) if len(match[0]) <= MAX_RUN else ():
             name, start = match[0][start : ending.end()], ending.end()
             tokens[name] = None
             # A name glued to Chinese text (更新docs/design.md) is tried without it as well.
