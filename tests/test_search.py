@@ -369,6 +369,19 @@ def test_an_answer_fills_its_budget_and_never_exceeds_it(talk, ask: Ask):
     assert cut > 100
 
 
+@pytest.mark.parametrize("nav", [None, "grep"])
+def test_a_short_row_before_one_that_does_not_fit_leaves_no_budget_unused(talk, ask: Ask, nav: str | None):
+    talk.user("velvet .")
+    talk.user("velvet " * 300)
+
+    for size in range(60, 200):
+        answer = ask(query="velvet", nav=nav, order="asc", token_budget=size)
+
+        spent = budget.tokens(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+        assert spent <= size
+        assert "cursor" not in answer or spent >= 0.7 * size
+
+
 @pytest.mark.parametrize("order", [None, "asc", "desc"])
 @pytest.mark.parametrize(
     ("nav", "query"), [(None, None), (None, "velvet gravel"), (None, "…"), ("grep", "velvet gravel"), ("grep", "…")]
