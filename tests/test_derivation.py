@@ -322,6 +322,16 @@ def test_the_same_relative_path_in_two_projects_is_two_assets(db, talk):
             {"a.md": "1a2b3c4", "src/b.py": None},
         ),
         (
+            "git add a.md src/b.py && git restore --staged src/b.py && git commit -m x",
+            "[m 1a2b3c4] x",
+            {"a.md": "1a2b3c4", "src/b.py": None},
+        ),
+        (
+            "git add a.md src/b.py && git stash push src/b.py && git commit -m x",
+            "[m 1a2b3c4] x",
+            {"a.md": "1a2b3c4", "src/b.py": None},
+        ),
+        (
             "python -m pytest && git add -A && git commit -qm 'B' && git log -1 --oneline",
             "3 passed\n9f8e7d6 B",
             {"a.md": "9f8e7d6", "src/b.py": "9f8e7d6"},
@@ -456,6 +466,19 @@ def test_nobody_supersedes_what_another_session_hides(db, talk):
 
     assert db.execute("SELECT status FROM records WHERE id = ?", (number,)).fetchone()["status"] == "active"
     assert talk.captured[-1].rejected[0].code == "not-found"
+
+
+def test_a_decision_that_names_one_of_another_project_stands_on_its_own(db, talk):
+    talk.decided("use sessions")
+    number = db.execute("SELECT id FROM records").fetchone()["id"]
+    talk.project = "/srv/talk/elsewhere"
+    talk.session("s9").tool("record_decision", {"text": "ours", "supersedes_id": number})
+
+    found = db.execute("SELECT text, status FROM records WHERE type = 'decision' ORDER BY id")
+    assert [tuple(row) for row in found] == [("use sessions", "active"), ("ours", "active")]
+    meta = json.loads(db.execute("SELECT meta FROM events WHERE kind = 'decision' ORDER BY id DESC").fetchone()["meta"])
+    assert meta["action"] == "record"
+    assert "of" not in meta
 
 
 def test_what_was_said_while_isolated_stays_so_when_it_arrives_late(db, talk):
