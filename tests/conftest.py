@@ -199,7 +199,7 @@ def run(home: Path, tmp_path: Path) -> Callable[..., Ran]:
             name: value for name, value in os.environ.items() if not name.startswith(("GRAPHSVC_", "XDG_", "CLAUDE"))
         }
         process = subprocess.run(
-            [sys.executable, "-m", "graphsvc.cli", *arguments],
+            [sys.executable, "-m", "graphsvc", *arguments],
             input=stdin,
             capture_output=True,
             cwd=cwd,

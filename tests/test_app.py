@@ -21,13 +21,16 @@ import httpx
 import pytest
 
 from graphsvc import clock
-from graphsvc.api import client, exchange, schema, tool
-from graphsvc.api.access import App, hosts, make_token, read_token
-from graphsvc.api.app import application, serve
-from graphsvc.api.connections import HEAD_S, MOST
-from graphsvc.api.workers import THREADS, Workers
+from graphsvc.api import client, schema, tool
+from graphsvc.api.token import make_token, read_token
 from graphsvc.errors import InvalidInput, ServiceError, StoreError
 from graphsvc.recall.scope import Asker
+from graphsvc.server import exchange
+from graphsvc.server.app import application
+from graphsvc.server.connections import HEAD_S, MOST
+from graphsvc.server.guard import App, hosts
+from graphsvc.server.service import serve
+from graphsvc.server.workers import THREADS, Workers
 from graphsvc.store import database
 
 PORT = 8123
@@ -311,7 +314,7 @@ SERVE = """
 import sys
 from pathlib import Path
 from graphsvc import config
-from graphsvc.api.app import serve
+from graphsvc.server.service import serve
 serve(config.from_environment(), ready_file=Path(sys.argv[1]))
 """
 

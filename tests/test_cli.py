@@ -119,7 +119,7 @@ def test_capture_stores_good_lines_and_rejects_bad_ones_by_number(run):
 def test_capture_indexes_what_it_stored_without_the_schema(home):
     code = """
 import sys
-from graphsvc import cli
+from graphsvc.cli import main as cli
 try:
     cli.program(["capture", "--json"])
 except SystemExit:
@@ -328,7 +328,7 @@ def test_demo_again_adds_nothing(run):
 def test_serve_answers_and_the_tool_asks_it(cafe, run, home, tmp_path):
     ready = tmp_path / "ready.json"
     process = subprocess.Popen(
-        [sys.executable, "-m", "graphsvc.cli", "serve", "--port", "0", "--ready-file", str(ready), "--json"],
+        [sys.executable, "-m", "graphsvc", "serve", "--port", "0", "--ready-file", str(ready), "--json"],
         env={**os.environ, "GRAPHSVC_HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -358,7 +358,7 @@ def test_a_newer_database_is_refused_in_one_line(cafe, run, home):
 
 def test_ctrl_c_is_quiet_and_exits_130(home):
     process = subprocess.Popen(
-        [sys.executable, "-m", "graphsvc.cli", "capture"],
+        [sys.executable, "-m", "graphsvc", "capture"],
         env={**os.environ, "GRAPHSVC_HOME": str(home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -385,7 +385,7 @@ def test_import_that_nobody_can_answer_imports_nothing(run, tmp_path):
 
 def test_a_closed_pipe_is_quiet(cafe, home):
     process = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m graphsvc.cli cat docs/ordering.md --project {CAFE} | true"],  # noqa: S607 # found on PATH
+        ["bash", "-c", f"{sys.executable} -m graphsvc cat docs/ordering.md --project {CAFE} | true"],  # noqa: S607 # found on PATH
         env={**os.environ, "GRAPHSVC_HOME": str(home)},
         capture_output=True,
         check=False,
@@ -418,7 +418,7 @@ def test_captured_control_characters_never_reach_a_terminal(run, home):
 def test_help_starts_without_the_rooms():
     code = """
 import sys
-from graphsvc import cli
+from graphsvc.cli import main as cli
 try:
     cli.program(["--help"])
 except SystemExit:
@@ -447,7 +447,7 @@ def terminal(arguments: list[str], home: Path, env: dict[str, str]) -> str:
         if name not in {"NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM"}
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "graphsvc.cli", *arguments],
+        [sys.executable, "-m", "graphsvc", *arguments],
         env={**kept, "GRAPHSVC_HOME": str(home), "COLUMNS": "140", **env},
         stdin=worker,
         stdout=worker,

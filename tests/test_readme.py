@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphsvc import cli
+from graphsvc.cli import main as cli
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from graphsvc.api.access import read_token
+from graphsvc.api.token import read_token
 from graphsvc.api.tool import Executor
 from graphsvc.config import Settings
 from graphsvc.errors import ServiceError

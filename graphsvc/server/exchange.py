@@ -9,8 +9,8 @@ from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from graphsvc.api.access import Refusal
 from graphsvc.recall import budget
+from graphsvc.server.guard import Refusal
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"

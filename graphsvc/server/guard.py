@@ -1,4 +1,4 @@
-"""Who gets in: the owner's token, and one guard in front of everything that is served.
+"""Who gets in: one guard in front of everything that is served.
 
 A web page can make a browser send requests to loopback, under its own name (Origin) or, by rebinding a name to
 127.0.0.1, under another Host. So both are compared with exact lists, and a token is needed for whatever reads or
@@ -8,16 +8,10 @@ writes memory.
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import stat
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
-
-from graphsvc.config import Settings, make_home
-from graphsvc.errors import StoreError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -26,44 +20,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
-
-
-def make_token(settings: Settings) -> str:
-    """Return the owner token of this home, making it first when there is none."""
-    make_home(settings)
-    path = settings.token_file
-    if path.exists():
-        return read_token(settings)
-    # Written aside and linked: whoever finds the file finds the whole token.
-    new = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    handle = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            os.fchmod(handle, 0o600)  # whatever the umask took away
-            file.write(f"{secrets.token_urlsafe(32)}\n")
-        with suppress(FileExistsError):
-            os.link(new, path)
-    finally:
-        new.unlink()
-    return read_token(settings)
-
-
-def read_token(settings: Settings) -> str:
-    """Return the owner token; raise StoreError when others may read it, FileNotFoundError when there is none."""
-    path = settings.token_file
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise StoreError(f"{path} is not a file of yours: remove it, a new token is made at the next start")
-        if found.st_mode & 0o077:
-            raise StoreError(
-                f"{path} can be read by others (mode {found.st_mode & 0o777:04o}): chmod 600, or remove it"
-            )
-        token = file.read(1024).strip()
-    if not token.isascii() or len(token) < 32:
-        raise StoreError(f"{path} holds no token: remove it, a new one is made at the next start")
-    return token.decode("ascii")
 
 
 def hosts(port: int) -> frozenset[str]:

@@ -1,0 +1,5 @@
+"""`python -m graphsvc`: the command line."""
+
+from graphsvc.cli.main import main
+
+main()

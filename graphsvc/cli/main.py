@@ -1,0 +1,64 @@
+"""The command line. Rooms are imported inside the commands, so that `--help` and the tool start fast.
+
+Standard output carries the answer, standard error everything else: progress, notes, errors.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from graphsvc import __version__
+from graphsvc.cli import ask, ingest, operate
+from graphsvc.cli.options import Command
+
+
+class Program(click.Group):
+    """The group of all commands, in the order a newcomer needs them."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's own signature
+        return list(self.commands)
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="graphsvc")
+def program() -> None:
+    """Session memory with lineage for coding agents.
+
+    \b
+    graphsvc demo                        a guided tour of two small conversations
+    graphsvc import                      find and import the histories on this machine
+    graphsvc search "why cents"          ask in English or Chinese
+    graphsvc ls, cd ID, cat ID           walk from a session to what it made, and why
+
+    Every id in an answer works as the next target. GRAPHSVC_HOME chooses where everything is kept.
+    """
+
+
+def main() -> None:
+    """Run the command line; what is printed is UTF-8 whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    program(prog_name="graphsvc")
+
+
+for _command in (
+    ingest.import_,
+    ingest.capture,
+    ask.tool,
+    ask.ls,
+    ask.cd,
+    ask.cat,
+    ask.grep,
+    ask.search,
+    operate.serve,
+    operate.rebuild,
+    operate.stats,
+    operate.schema,
+    ingest.demo,
+):
+    program.add_command(_command)

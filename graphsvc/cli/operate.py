@@ -1,0 +1,116 @@
+"""Running it: the service, the tables, the counts, the schema."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from graphsvc import config
+from graphsvc.cli.options import Command, as_json, line
+
+_INDEX_MS: Final = 60_000  # what was replayed is indexed before the command ends
+
+
+@click.command(cls=Command, short_help="Answer GraphQL until stopped.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on.")
+@click.option("--port", default=8137, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path),
+    help="Written when the service answers: url, socket, token_file, pid.",
+)
+@as_json
+def serve(host: str, port: int, ready_file: Path | None, as_json: bool) -> None:
+    """Answer GraphQL on loopback and on a socket in the home, until stopped.
+
+    With --json, what the ready file says is printed when it answers.
+
+    \b
+    graphsvc serve
+    graphsvc serve --port 0 --ready-file ready.json
+    """
+    from graphsvc.server import service
+
+    settings = config.from_environment()
+
+    def answering(ready: Mapping[str, object]) -> None:
+        if as_json:
+            line(ready)
+            return
+        click.echo(f"graphsvc answers on {ready['url']}/graphql and {ready['socket']}; stop with Ctrl-C", err=True)
+        click.echo(
+            f"the owner's token stands in {ready['token_file']}; a browser takes it as /graphql#token=…", err=True
+        )
+
+    service.serve(settings, host=host, port=port, ready_file=ready_file, ready=answering)
+
+
+@click.command(cls=Command, short_help="Replay the ledger, or check that it holds.")
+@click.option("--check", is_flag=True, help="Change nothing; compare the tables with a replay, exit 1 if they differ.")
+@as_json
+def rebuild(check: bool, as_json: bool) -> None:
+    """Drop everything that was derived and replay the ledger; the events themselves are never touched."""
+    from graphsvc import render
+    from graphsvc.memory import rebuild as replay
+    from graphsvc.recall import index
+    from graphsvc.store import database
+
+    settings = config.from_environment()
+    with closing(database.connect(settings)) as db:
+        if not check:
+            with render.progress("replaying the ledger") as progress:
+                events = replay.rebuild(db, progress)
+            while index.catch_up(db, _INDEX_MS):
+                pass
+            if as_json:
+                line({"events": events})
+            else:
+                click.echo(f"replayed {events} events")
+            return
+    with render.progress("comparing with the ledger") as progress:
+        differences = replay.check(settings, progress, index.proof())
+    if as_json:
+        line({"differences": [asdict(difference) for difference in differences]})
+    elif differences:
+        render.table(("id", "table", "problem"), [(found.id, found.table, found.problem) for found in differences])
+    else:
+        click.echo("the tables hold what the ledger gives")
+    sys.exit(1 if differences else 0)
+
+
+@click.command(cls=Command, short_help="Count what is stored.")
+@click.option("--project", metavar="KEY|all", help="Count this project; default: all.")
+@click.option("--viewer", metavar="SESSION", help="Count what this session sees.")
+@as_json
+def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
+    """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
+    from graphsvc.recall import scope
+    from graphsvc.store import counts, database
+
+    asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
+    with closing(database.connect(config.from_environment())) as db, database.snapshot(db):
+        asked, _ = scope.resolve(db, asker, None)
+        counted = asdict(counts.stats(db, asked))
+    if as_json:
+        line(counted)
+        return
+    from graphsvc import render
+
+    rows = [(name, count) for name, count in counted.items() if count is not None and not isinstance(count, dict)]
+    for name in ("kinds", "records", "edges"):
+        rows += [(f"{name}: {kind}", count) for kind, count in counted[name].items()]
+    render.table(("what", "count"), rows)
+
+
+@click.command(cls=Command, short_help="Print the GraphQL schema (SDL).")
+def schema() -> None:
+    """Print the GraphQL schema (SDL)."""
+    from graphsvc.api import schema as api
+
+    sys.stdout.buffer.write(api.print_sdl().encode("utf-8"))

@@ -1,0 +1,167 @@
+"""What is served: one Starlette app behind one guard."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from graphsvc import __version__, clock, resources
+from graphsvc.api import client, schema
+from graphsvc.config import Settings
+from graphsvc.recall.scope import Asker
+from graphsvc.server import exchange
+from graphsvc.server.exchange import Question, Refused
+from graphsvc.server.guard import App, Guard
+from graphsvc.server.workers import Busy, Indexer, Workers
+from graphsvc.store.database import Connection
+
+REQUEST_S: Final = 5.0
+CAPTURE_S: Final = 60.0  # a batch is up to sixteen times as large, and stopping it only repeats it
+_CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_PAGE_HEADERS: Final = {
+    "Content-Security-Policy": _CSP,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_ASSETS: Final = {
+    "/graphql/console.js": ("console.js", "text/javascript"),
+    "/graphql/console.css": ("console.css", "text/css"),
+}
+_DOCUMENTS: Final = "/graphql/documents.json"
+_OPEN: Final = frozenset({"/graphql", "/health", _DOCUMENTS, *_ASSETS})
+_WEB: Final = Path(__file__).resolve().parent.parent / "web"
+
+
+def application(settings: Settings, *, token: str, names: frozenset[str]) -> App:
+    """Build the app of this home behind its guard. `names` are the Host values it answers to."""
+    workers, indexer = Workers(settings), Indexer(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        indexer.start()
+        yield
+        await asyncio.to_thread(indexer.stop)
+        await asyncio.to_thread(workers.close)
+
+    async def graphql(request: Request) -> Response:
+        if request.method != "POST":
+            return _page(request)
+        try:
+            return await _graphql(request, workers, indexer)
+        except Refused as refused:
+            return _refused(refused)
+
+    routes = [
+        Route("/graphql", graphql, methods=["GET", "POST"]),
+        Route("/health", _health, methods=["GET"]),
+        Route(_DOCUMENTS, _documents, methods=["GET"]),
+        *(Route(path, _asset, methods=["GET"]) for path in _ASSETS),
+    ]
+    handlers = {HTTPException: _not_served, Exception: _bug}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    return Guard(app=app, token=token, hosts=names, open_paths=_OPEN)
+
+
+async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
+    media_type = exchange.accepted_type(request.headers.get("accept"))
+    exchange.check_content_type(request.headers.get("content-type"))
+    capturing = client.CAPTURE.lower() in request.headers
+    seconds = CAPTURE_S if capturing else REQUEST_S
+    limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
+    try:
+        raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
+        question = exchange.question(raw)
+        asker = _asker(request)
+        content = await workers.run(lambda db: _respond(db, question, asker, media_type), seconds)
+        if client.MUTATION.search(question.document):
+            indexer.wake()
+    except TimeoutError:
+        raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
+    except Busy:
+        raise Refused(503, "BUSY", "too many requests at once; try again in a second") from None
+    except ClientDisconnect:
+        return Response(status_code=400)
+    status, body = content
+    return Response(body, status, {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"})
+
+
+def _respond(db: Connection, question: Question, asker: Asker, media_type: str) -> tuple[int, bytes]:
+    context = schema.Context(db=db, asker=asker, clock=clock.system)
+    response = schema.respond(question.document, question.variables, question.operation, context)
+    return exchange.status(response, media_type), exchange.encoded(response)
+
+
+def _asker(request: Request) -> Asker:
+    """Say who asks. The token is the owner's; the headers narrow what the owner asks as and about."""
+    session_id, project, cwd = (_header(request, name) for name in (client.VIEWER, client.PROJECT, client.CWD))
+    return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
+
+
+def _header(request: Request, name: str) -> str | None:
+    values = request.headers.getlist(name)
+    if len(values) > 1:
+        raise Refused(400, "BAD_REQUEST", f"{name} is given twice")
+    try:
+        value = unquote(values[0], errors="strict") if values else ""
+    except UnicodeDecodeError:
+        value = "\0"
+    if "\0" in value:
+        raise Refused(400, "BAD_REQUEST", f"{name} must be percent-encoded UTF-8")
+    return value or None
+
+
+def _page(request: Request) -> Response:
+    if "text/html" not in request.headers.get("accept", ""):
+        message = "send documents by POST; a browser gets a page here"
+        return _refused(Refused(405, "METHOD", message), {"Allow": "POST"})
+    return Response((_WEB / "console.html").read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
+
+
+def _asset(request: Request) -> Response:
+    name, media_type = _ASSETS[request.url.path]
+    return Response((_WEB / name).read_bytes(), headers=_PAGE_HEADERS, media_type=media_type)
+
+
+def _documents(_: Request) -> Response:
+    found = [
+        {"name": Path(name).stem, "text": resources.text(name)} for name in resources.names("queries/tool", ".graphql")
+    ]
+    return JSONResponse(found, headers=_PAGE_HEADERS)
+
+
+def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok", "version": __version__}, headers={"Cache-Control": "no-store"})
+
+
+def _refused(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
+    refusal = refused.refusal
+    body = {"errors": [{"message": refusal.message, "extensions": {"code": refusal.code}}]}
+    retry = {"Retry-After": "1"} if refusal.status == 503 else {}
+    return JSONResponse(body, refusal.status, {"Cache-Control": "no-store", **retry, **(headers or {})})
+
+
+def _not_served(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return _refused(Refused(status, "NOT_SERVED", "this service has /graphql and /health"), headers)
+
+
+def _bug(_: Request, error: Exception) -> Response:
+    correlation = secrets.token_hex(6)
+    schema.log_bug(correlation, "the service", error)
+    return _refused(Refused(500, "BUG", f"a bug of graphsvc; its log tells more under {correlation}"))
