@@ -18,10 +18,9 @@ from graphsvc.api import client
 from graphsvc.api import tool as api_tool
 from graphsvc.clock import Clock, utc_text
 from graphsvc.config import Settings, from_environment
-from graphsvc.memory import capture
+from graphsvc.memory import capture, rebuild
 from graphsvc.model import Event, EventKind
 from graphsvc.recall.scope import Asker
-from graphsvc.store import database
 from graphsvc.store.database import Connection
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +44,7 @@ def settings(home: Path) -> Settings:
 
 @pytest.fixture
 def db(settings: Settings) -> Iterator[Connection]:
-    with closing(database.connect(settings)) as connection:
+    with closing(rebuild.connect(settings)) as connection:
         yield connection
 
 

@@ -136,7 +136,7 @@ except SystemExit:
     assert printed[-1] == b"[]"
     assert json.loads(printed[0])["position"] == 1
     with sqlite3.connect(home / "graphsvc.db") as db:
-        assert db.execute("SELECT position FROM read_models").fetchall() == [(1,)]
+        assert db.execute("SELECT position FROM read_models WHERE name = 'words'").fetchall() == [(1,)]
     db.close()
 
 

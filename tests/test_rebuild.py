@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import closing
 
 import pytest
 
@@ -173,3 +174,14 @@ def test_a_damaged_read_model_is_found(db, settings, story, damage):
     db.execute(damage)
 
     assert rebuild.check(settings, _quiet, index.proof())
+
+
+def test_a_store_that_other_rules_wrote_is_replayed_when_it_is_opened(db, settings, story):
+    before = _hashes(db)
+    db.execute("DROP TABLE mentions")  # a table that the older rules did not know
+    db.execute("UPDATE records SET status = 'of an older rule'")
+    rows.stamp(db, "0")
+
+    with closing(rebuild.connect(settings)) as opened:
+        assert _hashes(opened) == before
+    assert rebuild.check(settings, _quiet) == []

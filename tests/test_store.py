@@ -60,12 +60,12 @@ def test_an_older_schema_is_copied_before_it_is_migrated(settings, talk):
 
 def test_a_half_migrated_file_is_refused(settings):
     with closing(database.connect(settings)) as db:
-        db.execute("ALTER TABLE records DROP COLUMN basis")
+        db.execute("ALTER TABLE read_models DROP COLUMN version")
         db.execute("DROP TABLE imports")
         db.execute("DROP TABLE gaps")
         db.execute("PRAGMA user_version = 3")
 
-    with pytest.raises(StoreError, match=r"columns of .*records"):
+    with pytest.raises(StoreError, match=r"columns of .*read_models"):
         database.connect(settings)
 
 

@@ -86,10 +86,10 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
     # Imported here: see the first lines of this module.
     from graphsvc import clock
     from graphsvc.api import schema
-    from graphsvc.store import database
+    from graphsvc.memory import rebuild
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
-        with closing(database.connect(settings)) as db:
+        with closing(rebuild.connect(settings)) as db:
             context = schema.Context(db=db, asker=asker, clock=clock.system, catch_up=True)
             return schema.respond(document, variables, None, context)
 

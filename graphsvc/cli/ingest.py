@@ -90,12 +90,12 @@ def capture(as_json: bool) -> None:
     A bad line is rejected with its number and the reason, the others are stored. Exit 2 if any was rejected.
     """
     from graphsvc.memory import capture as memory
+    from graphsvc.memory import rebuild
     from graphsvc.recall import index
-    from graphsvc.store import database
 
     accepted = duplicates = position = 0
     rejected: list[dict[str, object]] = []
-    with closing(database.connect(config.from_environment())) as db:
+    with closing(rebuild.connect(config.from_environment())) as db:
         for batch in _batches(sys.stdin.buffer, rejected):
             done = memory.capture(db, [event for _, event in batch])
             index.catch_up(db, _INDEX_MS)  # what was stored is searchable at once
@@ -212,12 +212,13 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
     from graphsvc import clock, render
     from graphsvc.importers import run
     from graphsvc.memory import capture as memory
+    from graphsvc.memory import rebuild
     from graphsvc.memory.redact import redact
     from graphsvc.recall import index
-    from graphsvc.store import database, imports
+    from graphsvc.store import imports
 
     with (
-        closing(database.connect(config.from_environment())) as db,
+        closing(rebuild.connect(config.from_environment())) as db,
         render.progress("importing", bytes_read=True) as progress,
     ):
 

@@ -90,11 +90,12 @@ def rebuild(check: bool, as_json: bool) -> None:
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
     """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
+    from graphsvc.memory import rebuild as replay
     from graphsvc.recall import scope
     from graphsvc.store import counts, database
 
     asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
-    with closing(database.connect(config.from_environment())) as db, database.snapshot(db):
+    with closing(replay.connect(config.from_environment())) as db, database.snapshot(db):
         asked, _ = scope.resolve(db, asker, None)
         counted = asdict(counts.stats(db, asked))
     if as_json:

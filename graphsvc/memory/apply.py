@@ -38,6 +38,7 @@ from graphsvc.model import (
 )
 from graphsvc.store.view import View
 
+VERSION: Final = "2"  # of these rules and their tables: another one means that the ledger is replayed
 CREATES: Final = frozenset({"record", "propose", "supersede"})
 WRITES: Final = frozenset({"register", "write"})
 Rows = Iterator[Row]

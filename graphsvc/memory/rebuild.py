@@ -1,12 +1,16 @@
-"""Replay the ledger: into the projections, or beside them to prove that they are what it gives."""
+"""Replay the ledger: into the projections, or beside them to prove that they are what it gives.
+
+A store whose tables were written by other rules is replayed when it is opened: a better rule needs no migration.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from graphsvc.config import Settings
-from graphsvc.memory.apply import apply
+from graphsvc.memory.apply import VERSION, apply
 from graphsvc.store import database, events, rows, words
 from graphsvc.store.database import Connection
 from graphsvc.store.view import View
@@ -23,12 +27,26 @@ class Difference:
     problem: str
 
 
+def connect(settings: Settings, progress: Progress | None = None) -> Connection:
+    """Open the store of this home as these rules know it; raise StoreError when it cannot be used."""
+    with ExitStack() as stack:
+        db = stack.enter_context(closing(database.connect(settings)))
+        if rows.version(db) != VERSION:
+            with database.transaction(db):
+                # Another process may have been first.
+                if rows.version(db) != VERSION:
+                    rebuild(db, progress or _silent)
+        stack.pop_all()  # the connection is the caller's
+    return db
+
+
 def rebuild(db: Connection, progress: Progress) -> int:
     """Drop every projection and apply the whole ledger, in one transaction; return how many events it holds."""
     with database.transaction(db):
         rows.recreate(db)
         done = _replay(db, progress)
         words.reset(db)
+        rows.stamp(db, VERSION)
     return done
 
 
@@ -56,3 +74,7 @@ def _replay(db: Connection, progress: Progress) -> int:
             progress(event.id, newest)
     progress(newest, newest)
     return done
+
+
+def _silent(position: int, newest: int) -> None:
+    del position, newest

@@ -22,10 +22,10 @@ from graphsvc.api import client
 from graphsvc.api.token import make_token
 from graphsvc.config import Settings, make_home
 from graphsvc.errors import InvalidInput, StoreError
+from graphsvc.memory import rebuild
 from graphsvc.server.app import REQUEST_S, application
 from graphsvc.server.connections import MOST, HttpConnection
 from graphsvc.server.guard import hosts
-from graphsvc.store import database
 
 LOOPBACK: Final = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 
@@ -51,7 +51,7 @@ def serve(
         # One that a killed service left would be taken for ours.
         _remove(ready_file)
         stack.callback(_remove, ready_file)
-        database.connect(settings).close()  # what cannot be opened is refused here, in one line
+        rebuild.connect(settings).close()  # what cannot be opened is refused here, in one line
         token = make_token(settings)
         tcp = stack.enter_context(_tcp_socket(host, port))
         unix = stack.enter_context(_unix_socket(settings.socket))

@@ -68,6 +68,21 @@ def put(db: Connection, row: Row) -> None:
     db.execute(_UPSERTS[type(row)], [_value(item.name, getattr(row, item.name)) for item in fields(row)])
 
 
+def version(db: Connection) -> str | None:
+    """Return the version of the rules that wrote the projections; None when nothing says so."""
+    row = db.execute("SELECT version FROM read_models WHERE name = 'projections'").fetchone()
+    return row["version"] if row else None
+
+
+def stamp(db: Connection, version: str) -> None:
+    """Say which rules wrote the projections."""
+    db.execute(
+        "INSERT INTO read_models (name, position, version) VALUES ('projections', 0, ?)"
+        " ON CONFLICT (name) DO UPDATE SET version = excluded.version",
+        (version,),
+    )
+
+
 def recreate(db: Connection) -> None:
     """Drop every projection, whatever state it is in, and create it empty."""
     found = db.execute(
