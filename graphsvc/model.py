@@ -73,6 +73,18 @@ class EdgeType(StrEnum):
     NEXT_STEP = "next_step"
 
 
+# These run from cause to result; the others are written from what depends to what it depends on.
+CAUSE_FIRST: Final = frozenset({EdgeType.PRODUCES, EdgeType.PRECEDES, EdgeType.NEXT_STEP})
+
+
+class Direction(StrEnum):
+    """Where a walk goes: upstream to causes, downstream to what came of something."""
+
+    UPSTREAM = "upstream"
+    DOWNSTREAM = "downstream"
+    BOTH = "both"
+
+
 class NodeType(StrEnum):
     """What an id can name: `decision-41`, `asset-12`, `session-<host id>`."""
 

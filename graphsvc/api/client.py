@@ -86,11 +86,12 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
     # Imported here: see the first lines of this module.
     from graphsvc import clock
     from graphsvc.api import schema
+    from graphsvc.api.context import Context
     from graphsvc.memory import rebuild
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         with closing(rebuild.connect(settings)) as db:
-            context = schema.Context(db=db, asker=asker, clock=clock.system, catch_up=True)
+            context = Context(db=db, asker=asker, clock=clock.system, catch_up=True)
             return schema.respond(document, variables, None, context)
 
     return execute

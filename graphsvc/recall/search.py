@@ -42,6 +42,7 @@ _LIKELY: Final = 50  # spellings of each that are looked at
 _GLANCE: Final = 2_000  # characters of a text in which the word is looked for
 NOT_FOUND: Final = "not-found"
 _LAST_RESORT: Final = json.dumps({"nav": "ls"})
+_LATE: Final = "texts not searched: {}, not indexed yet when this search began; search again for them"
 _NAV_TYPES: Final = {"asset": NavType.ASSET, "decision": NavType.DECISION, "todo": NavType.TODO}
 
 
@@ -99,6 +100,24 @@ def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[
         return SearchResult(status=status, results=items, cursor=cursor, suggestion=suggestion, notes=[*notes] or None)
 
     return fit.fill(fit.Page(drafts, found.more, found.cursor), request, notes, frame)
+
+
+def matching(db: Connection, viewer: Viewer, query: str) -> tuple[frozenset[int], tuple[str, ...]]:
+    """Return the events of units that hold every word of a query, whoever may see them, and what bounded the search."""
+    asked = analyser.terms(query)
+    if asked.empty:
+        return frozenset(), (
+            "a list is filtered by words, and there is none in the query: search looks for other signs",
+        )
+    with snapshot(db):
+        scope = Scope(viewer=viewer, position=events.position(db))
+        wanted = words.Asked(asked.words, (*asked.joined, *asked.dates), asked.prefixes)
+        with words.reading(db, index.analyse, analyser.VERSION, scope) as reader:
+            postings = reader.postings(wanted, viewer)
+            late = words.left_out(db, scope, reader.gap) if reader.gap else 0
+    every = [set(held) for (column, _), held in postings.items() if column != "i"]
+    found = set.intersection(*every) if every else set().union(*postings.values())
+    return frozenset(found), (_LATE.format(late),) if late else ()
 
 
 def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[str] = ()) -> NavResult:
@@ -216,8 +235,7 @@ def _matched(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
         stems = [stem for _, stem in reader.stems(wanted)]
         cursor = replace(cursor, gap=reader.gap or (0, 0))
         late = words.left_out(db, scope, reader.gap) if reader.gap else 0
-    note = f"texts not searched: {late}, not indexed yet when this search began; search again for them"
-    notes = (note,) if late else ()
+    notes = (_LATE.format(late),) if late else ()
     named = _named(db, scope, asked.literal) if request.nav == "grep" else {}
     places += [place for event, place in named.items() if not any(event in held for held in postings.values())]
     if request.count_only:

@@ -47,6 +47,14 @@ def resolve(db: Connection, viewer: Viewer, target: str, verb: str) -> Found | l
     raise NotFoundError(target, _spelling(db, viewer, verb, name))
 
 
+def typed(db: Connection, viewer: Viewer, name: str) -> Found | None:
+    """Return what a node id names, as answers print it; None when nothing is there for the viewer."""
+    match = _TYPED.fullmatch(name)
+    if match:
+        return _typed(db, viewer, NodeType(match[1]), int(match[2]))
+    return _session(db, viewer, name.removeprefix(sessions.PREFIX)) if name.startswith(sessions.PREFIX) else None
+
+
 def session(db: Connection, viewer: Viewer, session_id: str) -> Found:
     """Return the session that a `session_id` names; raise NotFoundError with a call that works."""
     found = sessions.find(db, viewer, session_id)

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from graphsvc import __version__, clock, resources
 from graphsvc.api import client, schema
+from graphsvc.api.context import Context
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
@@ -101,7 +102,7 @@ async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Resp
 
 
 def _respond(db: Connection, question: Question, asker: Asker, media_type: str) -> tuple[int, bytes]:
-    context = schema.Context(db=db, asker=asker, clock=clock.system)
+    context = Context(db=db, asker=asker, clock=clock.system)
     response = schema.respond(question.document, question.variables, question.operation, context)
     return exchange.status(response, media_type), exchange.encoded(response)
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Final
 
 from graphsvc.model import Version
 from graphsvc.store.database import Connection
 from graphsvc.store.view import version
 from graphsvc.store.visibility import Viewer, clause
+
+# A version without its text.
+VERSION: Final = ", ".join(
+    "NULL AS content" if item.name == "content" else f"v.{item.name}" for item in fields(Version)
+)
+_ASSET: Final = "a.id AS key, a.project, p.key AS project_key, a.path, a.kind, v.title, v.at, v.ref"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +53,42 @@ def get(db: Connection, viewer: Viewer, number: int) -> AssetRow | None:
 def by_key(db: Connection, viewer: Viewer, key: int) -> list[AssetRow]:
     """Return the asset that the store keeps under this key; nothing when the viewer may see no version of it."""
     return _select(db, viewer, "a.id = ?", [key])
+
+
+def by_keys(db: Connection, viewer: Viewer, keys: Iterable[int]) -> list[AssetRow]:
+    """Return those of the assets that the store keeps under these keys of which the viewer may see a version."""
+    return _select(db, viewer, "a.id IN (SELECT value FROM json_each(?))", [json.dumps(list(keys))])
+
+
+def keys(db: Connection, named: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    """Return what the store keeps assets under, that are named as (project, path)."""
+    rows = db.execute(
+        "SELECT a.project, a.path, a.id FROM json_each(?) j JOIN knowledge_assets a"
+        " ON a.project = json_extract(j.value, '$[0]') AND a.path = json_extract(j.value, '$[1]')",
+        (json.dumps(list(named)),),
+    )
+    return {(row["project"], row["path"]): row["id"] for row in rows}
+
+
+def contents(db: Connection, viewer: Viewer, keys: Iterable[int]) -> dict[int, str]:
+    """Return of each of the assets the newest text that is known whole, as far as the viewer may see it."""
+    condition, values = clause(viewer, "v.event")
+    rows = db.execute(
+        "SELECT * FROM (SELECT v.*, ROW_NUMBER() OVER (PARTITION BY v.asset ORDER BY v.at DESC, v.event DESC) AS number"
+        " FROM asset_versions v WHERE v.asset IN (SELECT value FROM json_each(?)) AND v.hash IS NOT NULL"
+        f" AND {condition}) WHERE number = 1",
+        [json.dumps(list(keys)), *values],
+    )
+    found = map(version, rows)
+    return {one.asset: one.content for one in found if one.content is not None}
+
+
+def texts(db: Connection, numbers: Iterable[int]) -> dict[int, str]:
+    """Return the whole texts of versions, of those that are known whole."""
+    rows = db.execute(
+        "SELECT * FROM asset_versions WHERE event IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),)
+    )
+    return {one.event: one.content for one in map(version, rows) if one.content is not None}
 
 
 def nearest(db: Connection, viewer: Viewer, number: int) -> int | None:
@@ -86,12 +131,23 @@ def paths(db: Connection, viewer: Viewer, limit: int = 500) -> list[str]:
     return [row.path for row in _select(db, viewer, scope, list(values), limit)]
 
 
+def columns(viewer: Viewer) -> tuple[str, list[object]]:
+    """Return the columns of an AssetRow beside its newest version `v` that the viewer may see, and their parameters."""
+    first, seen = clause(viewer, "f.event")
+    own = f"FROM asset_versions f WHERE f.asset = a.id AND {first}"
+    return f"(SELECT MIN(f.event) {own}) AS id, {_ASSET}, (SELECT COUNT(*) {own}) AS versions", [*seen, *seen]
+
+
+def read(row: sqlite3.Row) -> AssetRow:
+    """Read the columns of an AssetRow."""
+    return AssetRow(**{item.name: row[item.name] for item in fields(AssetRow)})
+
+
 def versions(db: Connection, viewer: Viewer, asset: int) -> list[Version]:
     """List the visible versions of an asset, oldest first, without their texts: `version_of` has one's."""
     condition, values = clause(viewer, "v.event")
-    names = ", ".join("NULL AS content" if item.name == "content" else f"v.{item.name}" for item in fields(Version))
     rows = db.execute(
-        f"SELECT {names} FROM asset_versions v WHERE v.asset = ? AND {condition} ORDER BY v.at, v.event",
+        f"SELECT {VERSION} FROM asset_versions v WHERE v.asset = ? AND {condition} ORDER BY v.at, v.event",
         [asset, *values],
     )
     return [version(row) for row in rows]
@@ -121,19 +177,12 @@ def _select(db: Connection, viewer: Viewer, where: str, values: list[object], li
     condition, seen = clause(viewer, "v.event")
     first, seen_first = clause(viewer, "f.event")
     rows = db.execute(
-        f"SELECT (SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = a.id AND {first}) AS id, a.id AS key,"
-        " a.project, p.key AS project_key, a.path, a.kind, v.title, v.at, v.ref,"
+        f"SELECT (SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = a.id AND {first}) AS id, {_ASSET},"
         " COUNT(*) AS versions, MAX(v.at || printf('%020d', v.event)) AS newest"
         " FROM knowledge_assets a JOIN projects p ON p.id = a.project JOIN asset_versions v ON v.asset = a.id"
         f" WHERE {where} AND {condition} GROUP BY a.id"
         " ORDER BY CASE a.kind WHEN 'document' THEN 0 WHEN 'report' THEN 0 ELSE 1 END, a.path LIMIT ?",
         [*seen_first, *values, *seen, limit],
     )
-    return [_asset(row) for row in rows]
-
-
-def _asset(row: sqlite3.Row) -> AssetRow:
     # SQLite takes the bare columns of a MAX() group from the row that holds the maximum: the newest visible version.
-    values = dict(row)
-    values.pop("newest")
-    return AssetRow(**values)
+    return [read(row) for row in rows]

@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -75,12 +76,18 @@ def open_file(path: Path, durability: str = "normal") -> Connection:
     with ExitStack() as stack:
         stack.callback(db.close)
         db.row_factory = sqlite3.Row
+        db.create_function("inflated", 1, _inflated, deterministic=True)
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         _write_ahead(db)
         db.execute(f"PRAGMA synchronous = {DURABILITIES[durability]}")
         db.execute("PRAGMA foreign_keys = ON")
         stack.pop_all()
     return db
+
+
+def _inflated(packed: bytes | None) -> bytes | None:
+    """Return what `bodies` holds compressed, for statements that look into it."""
+    return None if packed is None else zlib.decompress(packed)
 
 
 def _write_ahead(db: Connection) -> None:

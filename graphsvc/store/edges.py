@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Final
 
-from graphsvc.model import Edge, NodeType
+from graphsvc.model import CAUSE_FIRST, Direction, Edge, EdgeType, NodeType
 from graphsvc.store.database import Connection
 from graphsvc.store.view import edge
 from graphsvc.store.visibility import Viewer, clause
@@ -17,6 +18,27 @@ _TOUCHING: Final = (
     "(SELECT *, dst_type AS other_type, dst AS other FROM lineage_edges WHERE src_type = ? AND src = ?"
     " UNION ALL SELECT *, src_type, src FROM lineage_edges WHERE dst_type = ? AND dst = ?) g"
 )
+
+
+# Where an edge stands among those of a node: ends that are events last, standing before ended, oldest first.
+_PLACE: Final = (
+    "g.other_type = 'event'",
+    "g.end_event IS NOT NULL",
+    "g.begin_event",
+    "g.type",
+    "g.other_type",
+    "g.other",
+)
+Place = tuple[int, int, int, str, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which edges of a node: towards its causes, its results or both, of these types, behind a place."""
+
+    direction: Direction = Direction.BOTH
+    types: tuple[EdgeType, ...] = ()
+    after: Place | None = None
 
 
 def around(
@@ -58,19 +80,92 @@ def count(
     return row[1], row[0] > row[1]
 
 
+def beside(
+    db: Connection, viewer: Viewer, kind: NodeType, numbers: Iterable[int], chosen: Filter, first: int
+) -> dict[int, list[tuple[Place, Edge]]]:
+    """List the first edges of each of several nodes; only those whose other end the viewer may see."""
+    touching, values = _beside(viewer, kind, numbers, chosen)
+    shown, more = _shown(viewer)
+    columns = ", ".join(f"{column} AS place_{index}" for index, column in enumerate(_PLACE))
+    behind = f" WHERE ({', '.join(f'place_{index}' for index in range(len(_PLACE)))}) > (?, ?, ?, ?, ?, ?)"
+    rows = db.execute(
+        "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY own ORDER BY place_0, place_1, place_2, place_3,"
+        f" place_4, place_5) AS number FROM (SELECT {_COLUMNS}, g.own, {columns} FROM {touching} AND {shown})"
+        f"{behind if chosen.after else ''}) WHERE number <= ? ORDER BY own, number",
+        [*values, *more, *(chosen.after or ()), first],
+    )
+    found: dict[int, list[tuple[Place, Edge]]] = {}
+    for row in rows:
+        place = tuple(row[f"place_{index}"] for index in range(len(_PLACE)))
+        found.setdefault(row["own"], []).append((place, edge(row)))
+    return found
+
+
+def counts_beside(
+    db: Connection, viewer: Viewer, kind: NodeType, numbers: Iterable[int], chosen: Filter
+) -> dict[int, tuple[int, bool]]:
+    """Count what `beside` lists of each node in all; and say whether others end at what the viewer may not see."""
+    touching, values = _beside(viewer, kind, numbers, chosen)
+    shown, more = _shown(viewer)
+    rows = db.execute(
+        f"SELECT own, COUNT(*) AS edges, SUM(shown) AS shown FROM (SELECT g.own, {shown} AS shown FROM {touching})"
+        " GROUP BY own",
+        [*more, *values],
+    )
+    return {row["own"]: (row["shown"], row["edges"] > row["shown"]) for row in rows}
+
+
+def _beside(viewer: Viewer, kind: NodeType, numbers: Iterable[int], chosen: Filter) -> tuple[str, list[object]]:
+    """Return the edges of several nodes with their other ends, filtered by type and direction, and the parameters."""
+    wanted: Sequence[EdgeType] = chosen.types or tuple(EdgeType)
+    keys = json.dumps(list(numbers))
+    out = [one for one in wanted if _leaves(one, chosen.direction)]
+    back = [one for one in wanted if _arrives(one, chosen.direction)]
+    touching = (
+        "(SELECT *, src AS own, dst_type AS other_type, dst AS other FROM lineage_edges"
+        f" WHERE src_type = ? AND src IN (SELECT value FROM json_each(?)) AND type IN ({_marks(out)})"
+        " UNION ALL SELECT *, dst, src_type, src FROM lineage_edges"
+        f" WHERE dst_type = ? AND dst IN (SELECT value FROM json_each(?)) AND type IN ({_marks(back)})) g"
+    )
+    where, values = _readable(viewer)
+    return f"{touching} WHERE {where}", [kind, keys, *out, kind, keys, *back, *values]
+
+
+def _leaves(kind: EdgeType, direction: Direction) -> bool:
+    """Say whether edges of this type that begin at a node lead in the direction."""
+    leads = Direction.DOWNSTREAM if kind in CAUSE_FIRST else Direction.UPSTREAM
+    return direction in {Direction.BOTH, leads}
+
+
+def _arrives(kind: EdgeType, direction: Direction) -> bool:
+    leads = Direction.UPSTREAM if kind in CAUSE_FIRST else Direction.DOWNSTREAM
+    return direction in {Direction.BOTH, leads}
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
 def _where(viewer: Viewer, kind: NodeType, number: int, skip: Iterable[NodeType]) -> tuple[str, list[object]]:
-    """The visible edges of a node; those to sessions of projects that are closed to the viewer are left out."""
-    condition, values = clause(viewer, "g.begin_event")
     left_out = list(skip)
-    others = f"g.other_type NOT IN ({', '.join('?' * len(left_out))})"
+    where, values = _readable(viewer)
+    return (
+        f"{_TOUCHING} WHERE {where} AND g.other_type NOT IN ({_marks(left_out)})",
+        [kind, number, kind, number, *values, *left_out],
+    )
+
+
+def _readable(viewer: Viewer) -> tuple[str, list[object]]:
+    """The edges that the viewer may see; those to sessions of projects that are closed to it are left out."""
+    condition, values = clause(viewer, "g.begin_event")
     reach, project = viewer.reach("s.project")
     return (
-        f"{_TOUCHING} WHERE {condition} AND {others} AND CASE"
+        f"{condition} AND CASE"
         f" WHEN g.other_type = 'session' THEN EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.other AND {reach})"
         # A host may name as basis what only moved a record.
         " WHEN g.other_type NOT IN ('asset', 'event') THEN EXISTS (SELECT 1 FROM records r WHERE r.id = g.other)"
         " ELSE 1 END",
-        [kind, number, kind, number, *values, *left_out, *project],
+        [*values, *project],
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Final
 
 from graphsvc.model import Event, EventKind, Stored
@@ -18,7 +19,31 @@ _COLUMNS: Final = (
     "e.id, e.project, e.session, s.host_id, e.seq, e.kind, e.origin, e.ts, e.at, e.received_at, e.actor,"
     " e.body, e.meta, e.isolated, b.body AS packed_body, b.meta AS packed_meta"
 )
+ROW: Final = (
+    "e.id, e.project, p.key AS project_key, e.session, s.host_id AS session_id, e.seq, e.kind, e.origin, e.ts, e.at,"
+    " e.received_at, e.actor, e.isolated"
+)
+ROW_FROM: Final = "events e JOIN sessions s ON s.id = e.session JOIN projects p ON p.id = e.project"
 _FROM: Final = "events e JOIN sessions s ON s.id = e.session LEFT JOIN bodies b ON b.event = e.id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """An event without its body and meta: `texts` reads those of several, when they are asked for."""
+
+    id: int
+    project: int
+    project_key: str
+    session: int
+    session_id: str
+    seq: int
+    kind: EventKind
+    origin: str
+    ts: str | None
+    at: str
+    received_at: str
+    actor: str | None
+    isolated: bool
 
 
 def append(
@@ -38,8 +63,8 @@ def append(
     ).fetchone()  # fmt: skip
     if packed:
         db.execute(
-            "INSERT INTO bodies (event, body, meta) VALUES (?, ?, ?)",
-            (row["id"], zlib.compress(body), zlib.compress(meta.encode())),
+            "INSERT INTO bodies (event, body, meta, size) VALUES (?, ?, ?, ?)",
+            (row["id"], zlib.compress(body), zlib.compress(meta.encode()), len(body)),
         )
     return Stored(
         id=row["id"],
@@ -76,6 +101,21 @@ def many(db: Connection, numbers: Iterable[int]) -> dict[int, Stored]:
         f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.id IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),)
     )
     return {row["id"]: _stored(row) for row in rows}
+
+
+def rows(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> dict[int, EventRow]:
+    """Read those of the events that the viewer may see, without their texts, in one statement."""
+    condition, values = clause(viewer, "e.id")
+    found = db.execute(
+        f"SELECT {ROW} FROM {ROW_FROM} WHERE e.id IN (SELECT value FROM json_each(?)) AND {condition}",
+        [json.dumps(list(numbers)), *values],
+    )
+    return {row["id"]: read(row) for row in found}
+
+
+def texts(db: Connection, numbers: Iterable[int]) -> dict[int, tuple[str, Mapping[str, object]]]:
+    """Read the bodies and metas of events, in one statement."""
+    return {number: (event.body, event.meta) for number, event in many(db, numbers).items()}
 
 
 def by_origin(db: Connection, project: int, origin: str) -> Stored | None:
@@ -228,6 +268,12 @@ def intern_session(db: Connection, session_id: str, project: int) -> int:
         "INSERT INTO sessions (host_id, project) VALUES (?, ?) RETURNING id", (session_id, project)
     ).fetchone()
     return int(row["id"])
+
+
+def read(row: sqlite3.Row) -> EventRow:
+    """Read a row of ROW."""
+    values = {item.name: row[item.name] for item in fields(EventRow)}
+    return EventRow(**{**values, "kind": EventKind(values["kind"]), "isolated": bool(values["isolated"])})
 
 
 def _stored(row: sqlite3.Row) -> Stored:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+
 from graphsvc.model import NodeType, Record
 from graphsvc.store.database import Connection
 from graphsvc.store.view import record
@@ -12,6 +15,49 @@ def get(db: Connection, number: int) -> Record | None:
     """Return a record by its number, whoever may see it."""
     row = db.execute("SELECT * FROM records WHERE id = ?", (number,)).fetchone()
     return record(row) if row else None
+
+
+def many(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> list[Record]:
+    """Return those of the records that the viewer may see."""
+    condition, values = clause(viewer, "r.id")
+    rows = db.execute(
+        f"SELECT r.* FROM records r WHERE r.id IN (SELECT value FROM json_each(?)) AND {condition} ORDER BY r.id",
+        [json.dumps(list(numbers)), *values],
+    )
+    return [record(row) for row in rows]
+
+
+def superseded_by(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> list[Record]:
+    """List the visible decisions that these ones replaced."""
+    condition, values = clause(viewer, "r.id")
+    rows = db.execute(
+        "SELECT r.* FROM records r WHERE r.superseded_by IN (SELECT value FROM json_each(?))"
+        f" AND {condition} ORDER BY r.id",
+        [json.dumps(list(numbers)), *values],
+    )
+    return [record(row) for row in rows]
+
+
+def moved(db: Connection, record: Record) -> list[int]:
+    """List the events that recorded and changed a record, in order."""
+    rows = db.execute(
+        "SELECT e.id, COALESCE(e.meta, inflated(b.meta)) AS meta FROM events e LEFT JOIN bodies b ON b.event = e.id"
+        " WHERE e.project = ? AND e.kind = ? AND e.id >= ? ORDER BY e.id",
+        (record.project, record.type, record.id),
+    )
+    origin = db.execute("SELECT origin FROM events WHERE id = ?", (record.id,)).fetchone()["origin"]
+    return [row["id"] for row in rows if row["id"] == record.id or json.loads(row["meta"]).get("of") == origin]
+
+
+def subjects(db: Connection, named: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    """Return the records that events name as (project, origin of the event that created it)."""
+    rows = db.execute(
+        "SELECT e.project, e.origin, r.id FROM json_each(?) j JOIN events e"
+        " ON e.project = json_extract(j.value, '$[0]') AND e.origin = json_extract(j.value, '$[1]')"
+        " JOIN records r ON r.id = e.id",
+        (json.dumps(list(named)),),
+    )
+    return {(row["project"], row["origin"]): row["id"] for row in rows}
 
 
 def of_session(db: Connection, viewer: Viewer, session: int, *, pending_todos: bool = False) -> list[Record]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Final
 
 from graphsvc import clock
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
+_COLUMNS: Final = {"number": "id", "session_id": "host_id"}
 PREFIX: Final = "session-"  # of a session's node id; hosts' own ids may begin with it too
 # The host's times; a session without any goes by when its events were received.
-_SELECT: Final = (
+SELECT: Final = (
     "SELECT s.id, s.host_id, s.project, p.key AS project_key, t.host, t.title, t.parent, t.relation,"
     " COALESCE(t.started_at, (SELECT MIN(at) FROM events WHERE session = s.id)) AS started_at,"
     " COALESCE(t.last_at, (SELECT MAX(at) FROM events WHERE session = s.id)) AS last_at,"
@@ -57,14 +60,20 @@ def find(db: Connection, viewer: Viewer, name: str) -> SessionRow | None:
 
 def by_host_id(db: Connection, viewer: Viewer, host_id: str) -> SessionRow | None:
     """Find a session in the viewer's reach by exactly the host's id."""
-    row = db.execute(f"{_SELECT} WHERE s.host_id = ?", (host_id,)).fetchone()
-    return _row(row) if row and viewer.reaches(row["project"]) else None
+    row = db.execute(f"{SELECT} WHERE s.host_id = ?", (host_id,)).fetchone()
+    return read(row) if row and viewer.reaches(row["project"]) else None
 
 
 def by_number(db: Connection, number: int) -> SessionRow | None:
     """Find a session by the store's number."""
-    row = db.execute(f"{_SELECT} WHERE s.id = ?", (number,)).fetchone()
-    return _row(row) if row else None
+    row = db.execute(f"{SELECT} WHERE s.id = ?", (number,)).fetchone()
+    return read(row) if row else None
+
+
+def by_numbers(db: Connection, numbers: Iterable[int]) -> dict[int, SessionRow]:
+    """Find sessions by the store's numbers, in one statement."""
+    rows = db.execute(f"{SELECT} WHERE s.id IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),))
+    return {row["id"]: read(row) for row in rows}
 
 
 def latest(db: Connection, viewer: Viewer) -> SessionRow | None:
@@ -74,11 +83,11 @@ def latest(db: Connection, viewer: Viewer) -> SessionRow | None:
     """
     where, values = _scope(viewer)
     row = db.execute(
-        f"{_SELECT} WHERE {where} AND t.ended = 0 AND t.isolated = 0 AND COALESCE(t.relation, '') <> 'delegation'"
+        f"{SELECT} WHERE {where} AND t.ended = 0 AND t.isolated = 0 AND COALESCE(t.relation, '') <> 'delegation'"
         " ORDER BY last_at DESC, t.last_event DESC LIMIT 1",
         values,
     ).fetchone()
-    return _row(row) if row else None
+    return read(row) if row else None
 
 
 def page(db: Connection, viewer: Viewer, after: tuple[int, int] | None, first: int) -> list[SessionRow]:
@@ -86,11 +95,11 @@ def page(db: Connection, viewer: Viewer, after: tuple[int, int] | None, first: i
     where, values = _scope(viewer)
     edge = (clock.from_micros(after[0]), after[1]) if after is not None else ("\U0010ffff", 0)
     rows = db.execute(
-        f"SELECT * FROM ({_SELECT} WHERE {where}) WHERE (last_at, last_event) < (?, ?)"
+        f"SELECT * FROM ({SELECT} WHERE {where}) WHERE (last_at, last_event) < (?, ?)"
         " ORDER BY last_at DESC, last_event DESC LIMIT ?",
         [*values, *edge, first],
     )
-    return [_row(row) for row in rows]
+    return [read(row) for row in rows]
 
 
 def place(session: SessionRow) -> tuple[int, int]:
@@ -111,13 +120,7 @@ def _scope(viewer: Viewer) -> tuple[str, list[object]]:
     return ("1", []) if viewer.project is None else ("s.project = ?", [viewer.project])
 
 
-def _row(row: sqlite3.Row) -> SessionRow:
-    values = dict(row)
-    return SessionRow(
-        number=values.pop("id"),
-        session_id=values.pop("host_id"),
-        ended=bool(values.pop("ended")),
-        isolated=bool(values.pop("isolated")),
-        hides=bool(values.pop("hides")),
-        **values,
-    )
+def read(row: sqlite3.Row) -> SessionRow:
+    """Read a row of SELECT."""
+    values = {item.name: row[_COLUMNS.get(item.name, item.name)] for item in fields(SessionRow)}
+    return SessionRow(**{**values, **{name: bool(values[name]) for name in ("ended", "isolated", "hides")}})

@@ -280,13 +280,13 @@ def version(row: sqlite3.Row) -> Version:
 
 def record(row: sqlite3.Row) -> Record:
     """Read a record row."""
-    values = dict(row)
+    values = {item.name: row[item.name] for item in fields(Record)}
     return Record(**{**values, "type": NodeType(values["type"]), "evidence": tuple(json.loads(values["evidence"]))})
 
 
 def edge(row: sqlite3.Row) -> Edge:
     """Read an edge row."""
-    values = dict(row)
+    values = {item.name: row[item.name] for item in fields(Edge)}
     return Edge(
         **{
             **values,

@@ -54,6 +54,7 @@ CREATE TABLE records (
 ) STRICT;
 CREATE INDEX records_by_project ON records (project, type, status, at);
 CREATE INDEX records_by_session ON records (session, type, status);
+CREATE INDEX records_by_successor ON records (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX records_by_key ON records (type, key, session);
 
 -- The protocol's names for the same rows (§3).

@@ -1,0 +1,596 @@
+"""What can be read over GraphQL: the tool's answers, lists, sums.
+
+Names are the protocol's, in snake_case. An argument of the tool outside the contract is an `InvalidInput` of the union
+and nothing found is an ordinary answer. Arguments of lists are checked by their scalars.
+"""
+
+# A decorator of strawberry has no type:
+# mypy: disallow-untyped-decorators=False
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Annotated, Any, Final, TypeVar
+
+import strawberry
+from strawberry import UNSET
+
+from graphsvc import clock, errors
+from graphsvc.api import nodes
+from graphsvc.api.context import Info, Sight, argument, given, sight
+from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
+from graphsvc.api.pages import TWENTY, After, ByTime, Connection, First, connection
+from graphsvc.api.values import (
+    AssetKind,
+    CandidateStatus,
+    DateTime,
+    DecisionStatus,
+    Dimension,
+    FeedbackStatus,
+    GoalStatus,
+    InvalidInput,
+    Measure,
+    SessionStatus,
+    TimeZone,
+    TodoStatus,
+    place,
+    words,
+)
+from graphsvc.envelope import Long, NavResult, NavVerb, Order, SearchKind, SearchResult
+from graphsvc.model import EventKind, NodeType, Record, Stored
+from graphsvc.recall import answer, index, search, targets
+from graphsvc.store import assets, counts, events, lists, records, sessions
+from graphsvc.store.lists import Filter, Listed
+from graphsvc.store.visibility import Viewer
+
+T = TypeVar("T", NavResult, SearchResult)
+N = TypeVar("N")
+R = TypeVar("R")
+
+UTC: Final = TimeZone("UTC")
+_TEXT: Final = 200  # characters of what an entry of the timeline says
+_MOST_WORDS: Final = 16
+# What shows in a timeline, and the type of the node it happens to.
+_HAPPENS: Final = {
+    EventKind.SESSION_START: NodeType.SESSION,
+    EventKind.SESSION_END: NodeType.SESSION,
+    EventKind.COMPACT_CHECKPOINT: NodeType.SESSION,
+    EventKind.ISOLATION: NodeType.SESSION,
+    EventKind.ASSET: NodeType.ASSET,
+    EventKind.DECISION: NodeType.DECISION,
+    EventKind.GOAL: NodeType.GOAL,
+    EventKind.TODO: NodeType.TODO,
+    EventKind.CANDIDATE: NodeType.CANDIDATE,
+    EventKind.FEEDBACK: NodeType.FEEDBACK,
+}
+_VERBS: Final = {
+    EventKind.SESSION_START: "started",
+    EventKind.SESSION_END: "ended",
+    EventKind.COMPACT_CHECKPOINT: "compacted",
+}
+
+NavOutcome = Annotated[
+    NavResult | InvalidInput,
+    strawberry.union(
+        "NavOutcome", description="The envelope, also of nothing found; or what is wrong with an argument."
+    ),
+]
+SearchOutcome = Annotated[
+    SearchResult | InvalidInput,
+    strawberry.union("SearchOutcome", description="The results; or what is wrong with an argument."),
+]
+
+
+@strawberry.type(description="How many there are of something.")
+class Count:
+    name: str = strawberry.field(description="Of what.")
+    count: Long = strawberry.field(description="How many.")
+
+
+@strawberry.type(description="How much is kept, as far as the asker may see it.")
+class Stats:
+    projects: Long = strawberry.field(description="Projects.")
+    sessions: Long = strawberry.field(description="Sessions.")
+    events: Long = strawberry.field(description="Events in the ledger.")
+    kinds: list[Count] = strawberry.field(description="Events by kind.")
+    records: list[Count] = strawberry.field(description="Records by type and status, such as `decision active`.")
+    assets: Long = strawberry.field(description="Files that agents wrote.")
+    versions: Long = strawberry.field(description="Writes of those files.")
+    edges: list[Count] = strawberry.field(description="Edges by type.")
+    gaps: Long | None = strawberry.field(
+        description="Lines of imported files that could not be read, in all projects; null to whom they are not open."
+    )
+    position: Long = strawberry.field(description="Position of the newest event, whoever may see it.")
+    indexed: Long = strawberry.field(description="Position up to which the search index holds events.")
+    notes: list[str] | None = strawberry.field(description="What the reader should know about it.")
+
+
+@strawberry.type(description="A group of a sum.")
+class Group:
+    keys: list[str] = strawberry.field(description="What the group is, in the order of `by`; days and weeks as dates.")
+    value: Long = strawberry.field(description="The sum over the group.")
+
+
+@strawberry.type(description="A measure summed by groups.")
+class Aggregate:
+    groups: list[Group] = strawberry.field(description="The groups in order of their keys.")
+    total: Long = strawberry.field(description="The sum over all of it, whatever is listed.")
+    capped: bool = strawberry.field(description=f"Whether there are more than {counts.MOST_GROUPS} groups.")
+    notes: list[str] | None = strawberry.field(description="What the reader should know about it.")
+
+
+@strawberry.type(description="Something that happened to a node.")
+class TimelineEntry:
+    at: DateTime = strawberry.field(description="When.")
+    position: Long = strawberry.field(description="Ledger position of the event that says so.")
+    verb: str = strawberry.field(
+        description="What happened: started, ended, compacted, or the action, such as record, supersede, write, commit."
+    )
+    text: str = strawberry.field(description="What the event says, at most 200 characters of it.")
+    node: Node | None = strawberry.field(description="What it happened to; null when the asker may not see that.")
+    event: Event = strawberry.field(description="The event that says so.")
+
+
+Target = Annotated[str | None, argument("Node id, session id, number or document path; an id from an answer works.")]
+Words = Annotated[str | None, argument("Words, an identifier, a path or a phrase.")]
+OfKind = Annotated[SearchKind | None, argument("Only this kind of event or record.")]
+OfSession = Annotated[str | None, argument("Only this session.")]
+From = Annotated[str | None, argument("ISO 8601 time or date, inclusive.")]
+To = Annotated[str | None, argument("ISO 8601 time or date, inclusive.")]
+Sorted = Annotated[Order | None, argument("By time. Left out, a query is ordered by score, a listing newest first.")]
+Limit = Annotated[int | None, argument("Most rows, 1 to 50; 20 when left out.")]
+Budget = Annotated[Long | None, argument("Most tokens of the printed answer, 60 or more; 4000 when left out.")]
+Resume = Annotated[str | None, argument("The cursor of the previous answer, with the same other arguments.")]
+Project = Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")]
+
+
+Status = "Only those that stand like this."
+Query_ = Annotated[str | None, argument("Only what holds every one of these words, in any of the two languages.")]
+Since = Annotated[DateTime | None, argument("From this time or day on, inclusive.")]
+Until = Annotated[DateTime | None, argument("Up to this time or day, inclusive.")]
+UpdatedAfter = Annotated[DateTime | None, argument("Only what changed after this time.")]
+SessionId = Annotated[str | None, argument("Only this session.")]
+
+
+@strawberry.type(description="What can be read. Who asks comes from the transport, never from an argument.")
+class Query:
+    @strawberry.field(description="Walk sessions, assets, events and records: ls, cd, cat, grep.")
+    def nav(
+        self,
+        info: Info,
+        verb: Annotated[NavVerb, argument("What to do at the target.")],
+        target: Target = UNSET,
+        query: Words = UNSET,
+        session_id: OfSession = UNSET,
+        kind: OfKind = UNSET,
+        since: From = UNSET,
+        until: To = UNSET,
+        order: Sorted = UNSET,
+        limit: Limit = UNSET,
+        token_budget: Budget = UNSET,
+        cursor: Resume = UNSET,
+        project: Project = UNSET,
+    ) -> NavOutcome:
+        arguments = {
+            "nav": verb, "target": target, "query": query, "session_id": session_id, "kind": kind, "since": since,
+            "until": until, "order": order, "limit": limit, "token_budget": token_budget, "cursor": cursor,
+            "project": project,
+        }  # fmt: skip
+        return _answer(info, NavResult, arguments)
+
+    @strawberry.field(description="Find events and records by words and filters; without words, list what passes them.")
+    def search(
+        self,
+        info: Info,
+        query: Words = UNSET,
+        kind: OfKind = UNSET,
+        session_id: OfSession = UNSET,
+        limit: Limit = UNSET,
+        since: From = UNSET,
+        until: To = UNSET,
+        order: Sorted = UNSET,
+        count_only: Annotated[bool | None, argument("The number of hits, no rows.")] = UNSET,
+        token_budget: Budget = UNSET,
+        cursor: Resume = UNSET,
+        project: Project = UNSET,
+    ) -> SearchOutcome:
+        arguments = {
+            "query": query, "kind": kind, "session_id": session_id, "limit": limit, "since": since, "until": until,
+            "order": order, "count_only": count_only, "token_budget": token_budget, "cursor": cursor,
+            "project": project,
+        }  # fmt: skip
+        return _answer(info, SearchResult, arguments)
+
+    @strawberry.field(description="One node by its id; null when nothing is there, a marker when it is isolated.")
+    def node(self, info: Info, id: Annotated[strawberry.ID, argument("A node id.")]) -> Node | None:  # noqa: A002 # Relay's name
+        return _nodes(sight(info), [str(id)])[0]
+
+    @strawberry.field(description="Nodes by their ids, in that order; null where nothing is.")
+    def nodes(
+        self, info: Info, ids: Annotated[list[strawberry.ID], argument("Node ids; the first 100 count.")]
+    ) -> list[Node | None]:
+        return _nodes(sight(info), [str(one) for one in ids[:100]])
+
+    @strawberry.field(description="Sessions, the most recently active first; `query` looks into titles and ids.")
+    def sessions(
+        self,
+        info: Info,
+        status: Annotated[list[SessionStatus] | None, argument(Status)] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Session]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _list(info, asked, lists.SESSIONS, nodes.session_nodes, types=(), statuses=words(status))
+
+    @strawberry.field(description="Events of the ledger, newest first.")
+    def events(
+        self,
+        info: Info,
+        kind: Annotated[list[EventKind] | None, argument("Only these kinds.")] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Event]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _list(info, asked, lists.EVENTS, nodes.event_nodes, types=tuple(given(kind) or ()), statuses=())
+
+    @strawberry.field(description="Files that agents wrote, the newest version first.")
+    def assets(
+        self,
+        info: Info,
+        kind: Annotated[list[AssetKind] | None, argument("Only these kinds of files.")] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Asset]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _list(info, asked, _assets_of, nodes.asset_nodes, types=words(kind), statuses=())
+
+    @strawberry.field(description="Decisions, newest first.")
+    def decisions(
+        self,
+        info: Info,
+        status: Annotated[list[DecisionStatus] | None, argument(Status)] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Decision]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _records(info, asked, NodeType.DECISION, nodes.decision_nodes, status)
+
+    @strawberry.field(description="Goals, newest first.")
+    def goals(
+        self,
+        info: Info,
+        status: Annotated[list[GoalStatus] | None, argument(Status)] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Goal]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _records(info, asked, NodeType.GOAL, nodes.goal_nodes, status)
+
+    @strawberry.field(description="Todos, newest first.")
+    def todos(
+        self,
+        info: Info,
+        status: Annotated[list[TodoStatus] | None, argument(Status)] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Todo]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _records(info, asked, NodeType.TODO, nodes.todo_nodes, status)
+
+    @strawberry.field(description="Candidates, newest first: what was said and may become a decision.")
+    def candidates(
+        self,
+        info: Info,
+        status: Annotated[list[CandidateStatus] | None, argument(Status)] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Candidate]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _records(info, asked, NodeType.CANDIDATE, nodes.candidate_nodes, status)
+
+    @strawberry.field(description="What users prefer and corrected, newest first.")
+    def feedback(
+        self,
+        info: Info,
+        status: Annotated[list[FeedbackStatus] | None, argument(Status)] = UNSET,
+        query: Query_ = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        updated_after: UpdatedAfter = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[Feedback]:
+        asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
+        return _records(info, asked, NodeType.FEEDBACK, nodes.feedback_nodes, status)
+
+    @strawberry.field(description="What happened, newest first: sessions, files, decisions, goals, todos, compactions.")
+    def timeline(
+        self,
+        info: Info,
+        root: Annotated[strawberry.ID | None, argument("Only what happened to this node, or in this session.")] = UNSET,
+        types: Annotated[list[NodeType] | None, argument("Only what happened to nodes of these types.")] = UNSET,
+        session_id: SessionId = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        order: ByTime = Order.DESC,
+        first: First = TWENTY,
+        after: After = UNSET,
+        project: Project = UNSET,
+    ) -> Connection[TimelineEntry]:
+        asked = _Asked(UNSET, session_id, since, until, UNSET, order, first, after, project)
+        return _timeline(info, asked, given(root), given(types))
+
+    @strawberry.field(description="A measure summed by day, week, kind, host, session or tool.")
+    def aggregate(
+        self,
+        info: Info,
+        measure: Annotated[Measure, argument("What is summed.")],
+        by: Annotated[list[Dimension] | None, argument("What to group by, in this order.")] = UNSET,
+        since: Since = UNSET,
+        until: Until = UNSET,
+        zone: Annotated[TimeZone, argument("Whose days and weeks.")] = UTC,
+        session_id: SessionId = UNSET,
+        project: Project = UNSET,
+    ) -> Aggregate:
+        asked = _Asked(UNSET, session_id, since, until, UNSET, Order.ASC, TWENTY, UNSET, project)
+        return _aggregate(info, asked, measure, list(dict.fromkeys(words(by))), zone)
+
+    @strawberry.field(description="How much is kept, as far as the asker may see it.")
+    def stats(self, info: Info, project: Project = UNSET) -> Stats:
+        return _stats(sight(info, given(project)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all lists can be asked for."""
+
+    query: str | None
+    session_id: str | None
+    since: str | None
+    until: str | None
+    updated_after: str | None
+    order: Order
+    first: int
+    after: str | None
+    project: str | None
+
+
+def _answer(info: Info, kind: type[T], arguments: Mapping[str, object]) -> T | InvalidInput:
+    wanted = {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in arguments.items()
+        if given(value) is not None
+    }
+    context = info.context
+    try:
+        found = answer.answer(context.db, context.asker, wanted, catch_up=context.catch_up)
+    except errors.InvalidInput as error:
+        return InvalidInput(field=error.field, problem=error.problem, allowed=error.allowed, message=str(error))
+    if not isinstance(found, kind):
+        raise TypeError(f"{type(found).__name__} in place of {kind.__name__}")
+    return found
+
+
+def _filter(info: Info, asked: _Asked) -> tuple[Sight, Filter]:
+    """Resolve what a list was asked for: whose it is, and which rows."""
+    seen = sight(info, given(asked.project))
+    viewer = seen.viewer
+    name, session = given(asked.session_id), None
+    if name is not None:
+        found = sessions.find(seen.db, viewer, name)
+        if found is None:
+            seen = replace(seen, notes=(*seen.notes, f"no session is known as {name[:200]!r}"))
+        else:
+            viewer = replace(viewer, project=found.project)
+        session = found.number if found else 0
+    since, until, updated = given(asked.since), given(asked.until), given(asked.updated_after)
+    return replace(seen, viewer=viewer), Filter(
+        viewer=viewer,
+        after=place(given(asked.after)),
+        ascending=asked.order is Order.ASC,
+        since=clock.bound("since", since, end=False) if since else None,
+        until=clock.bound("until", until, end=True) if until else None,
+        updated_after=clock.bound("updated_after", updated, end=True) if updated else None,
+        session=session,
+    )
+
+
+def _list(
+    info: Info,
+    asked: _Asked,
+    listed: Listed[R] | Callable[[Viewer, Filter], Listed[R]],
+    make: Callable[[Sight, Sequence[R]], Sequence[N]],
+    *,
+    types: tuple[str, ...],
+    statuses: tuple[str, ...],
+) -> Connection[N]:
+    seen, chosen = _filter(info, asked)
+    of = listed if isinstance(listed, Listed) else listed(seen.viewer, chosen)
+    notes = seen.notes
+    query = given(asked.query)
+    if query is not None and query.strip():
+        if of is lists.SESSIONS:
+            chosen = replace(chosen, words=tuple(query.lower().split()[:_MOST_WORDS]))
+        else:
+            if info.context.catch_up:
+                index.catch_up(seen.db)
+            among, bounded = search.matching(seen.db, seen.viewer, query)
+            chosen, notes = replace(chosen, among=among), (*notes, *bounded)
+    chosen = replace(chosen, types=types, statuses=statuses)
+    rows = lists.page(seen.db, of, chosen, asked.first + 1)
+    return connection(seen, rows, asked.first, make, lambda: lists.count(seen.db, of, chosen), notes)
+
+
+def _records(
+    info: Info, asked: _Asked, kind: NodeType, make: Callable[[Sight, Sequence[Record]], Sequence[N]], status: object
+) -> Connection[N]:
+    return _list(info, asked, lists.RECORDS, make, types=(kind,), statuses=words(status))
+
+
+def _nodes(seen: Sight, ids: Sequence[str]) -> list[Node | None]:
+    """Find nodes by their ids; what is no id finds nothing."""
+    keys: dict[str, tuple[NodeType, int]] = {}
+    found: dict[str, Node] = {}
+    for name in dict.fromkeys(ids):
+        target = targets.typed(seen.db, seen.viewer, name)
+        if target is None:
+            continue
+        if target.node is None:
+            found[name] = Isolated(id=strawberry.ID(name))
+        else:
+            keys[name] = nodes.key_of(target.node)
+    read = nodes.nodes(seen, keys.values())
+    found |= {name: read[key] for name, key in keys.items() if key in read}
+    return [found.get(name) for name in ids]
+
+
+def _timeline(
+    info: Info, asked: _Asked, root: str | None, types: Sequence[NodeType] | None
+) -> Connection[TimelineEntry]:
+    seen, chosen = _filter(info, asked)
+    kinds = {kind for kind, about in _HAPPENS.items() if types is None or about in types}
+    notes = seen.notes
+    if root is not None:
+        target = targets.typed(seen.db, seen.viewer, root)
+        if target is None or target.node is None:
+            chosen, notes = replace(chosen, among=frozenset()), (*notes, f"nothing is known as {root[:200]!r}")
+        elif isinstance(target.node, sessions.SessionRow):
+            chosen = replace(chosen, session=target.node.number)
+        else:
+            chosen = replace(chosen, among=frozenset(_history(seen, target.node)))
+    chosen = replace(chosen, types=tuple(kinds) or ("",))
+    rows = lists.page(seen.db, lists.EVENTS, chosen, asked.first + 1)
+    count = lambda: lists.count(seen.db, lists.EVENTS, chosen)  # noqa: E731 # as short as its only use
+    return connection(seen, rows, asked.first, _entries, count, notes)
+
+
+def _history(seen: Sight, node: assets.AssetRow | Record | Stored) -> list[int]:
+    """List the events that something happened to a node in."""
+    if isinstance(node, assets.AssetRow):
+        versions = assets.versions(seen.db, seen.viewer, node.key)
+        return [number for one in versions for number in (one.event, one.ref_event) if number is not None]
+    return records.moved(seen.db, node) if isinstance(node, Record) else [node.id]
+
+
+def _entries(seen: Sight, rows: Sequence[events.EventRow]) -> list[TimelineEntry]:
+    """Return what happened, with the nodes it happened to."""
+    told = events.texts(seen.db, [row.id for row in rows])
+    of = {row.id: told[row.id][1].get("of") for row in rows}
+    moved = records.subjects(seen.db, [(row.project, str(of[row.id])) for row in rows if isinstance(of[row.id], str)])
+    paths = assets.keys(seen.db, [(row.project, told[row.id][0]) for row in rows if row.kind is EventKind.ASSET])
+
+    def key(row: events.EventRow) -> tuple[NodeType, int]:
+        about = _HAPPENS[row.kind]
+        if about is NodeType.SESSION:
+            return about, row.session
+        if about is NodeType.ASSET:
+            return about, paths.get((row.project, told[row.id][0]), 0)
+        return about, moved.get((row.project, str(of[row.id])), row.id) if _moves(told[row.id][1]) else row.id
+
+    keys = {row.id: key(row) for row in rows}
+    known = nodes.nodes(seen, keys.values())
+    return [
+        TimelineEntry(
+            at=event.at,
+            position=event.position,
+            verb=_verb(row, told[row.id][1]),
+            text=told[row.id][0][:_TEXT],
+            node=known.get(keys[row.id]),
+            event=event,
+        )
+        for row, event in zip(rows, nodes.event_nodes(seen, rows), strict=True)
+    ]
+
+
+def _moves(meta: Mapping[str, object]) -> bool:
+    return meta.get("action") not in {None, "record", "propose", "supersede", "snapshot"}
+
+
+def _verb(row: events.EventRow, meta: Mapping[str, object]) -> str:
+    action = meta.get("action")
+    return _VERBS.get(row.kind) or (action if isinstance(action, str) else "record")
+
+
+def _aggregate(info: Info, asked: _Asked, measure: Measure, by: Sequence[str], zone: str) -> Aggregate:
+    seen, chosen = _filter(info, asked)
+    summed = counts.aggregate(
+        seen.db, seen.viewer, measure.value, by,
+        since=chosen.since, until=chosen.until, zone=zone, session=chosen.session,
+    )  # fmt: skip
+    return Aggregate(
+        groups=[Group(keys=[*keys], value=Long(value)) for keys, value in summed.groups],
+        total=Long(summed.total),
+        capped=summed.capped,
+        notes=[*seen.notes] or None,
+    )
+
+
+def _stats(seen: Sight) -> Stats:
+    counted = asdict(counts.stats(seen.db, seen.viewer))
+    fields: dict[str, Any] = {
+        name: count_list(value) if isinstance(value, dict) else value for name, value in counted.items()
+    }
+    return Stats(**fields, notes=[*seen.notes] or None)
+
+
+def count_list(found: Mapping[str, int]) -> list[Count]:
+    """Return counts by name as a list in order of the names."""
+    return [Count(name=name, count=Long(count)) for name, count in sorted(found.items())]
+
+
+def _assets_of(viewer: Viewer, chosen: Filter) -> Listed[assets.AssetRow]:
+    return lists.assets_of(viewer, by_session=chosen.session is not None)

@@ -1,0 +1,204 @@
+"""Scalars and enums: what arguments may be, so that a bad one never reaches a resolver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final, NewType
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import strawberry
+from graphql import GraphQLError
+from strawberry.types.scalar import ScalarDefinition
+
+from graphsvc import clock, errors
+from graphsvc.envelope import Long
+from graphsvc.model import Direction, EdgeType, EventKind, NodeType
+from graphsvc.store.lists import Place
+
+MAX_FIRST: Final = 100
+MAX_LENGTH: Final = 100_000
+DateTime = NewType("DateTime", str)
+Cursor = NewType("Cursor", str)
+PageSize = NewType("PageSize", int)
+Length = NewType("Length", int)
+TimeZone = NewType("TimeZone", str)
+_CURSOR: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18}){1,5}")
+
+
+def _whole(name: str, allowed: range, words: str) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+            raise GraphQLError(f"{name} must be {words}")
+        return value
+
+    return parse
+
+
+def _time(value: object) -> str:
+    if not isinstance(value, str):
+        raise GraphQLError(f"DateTime must be {clock.ISO}")
+    try:
+        clock.bound("DateTime", value[:80], end=False)
+    except errors.InvalidInput:
+        raise GraphQLError(f"DateTime must be {clock.ISO}") from None
+    return value
+
+
+def _zone(value: object) -> str:
+    try:
+        ZoneInfo(value if isinstance(value, str) else "")
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise GraphQLError("TimeZone must be a name such as UTC, Asia/Shanghai or Europe/Berlin") from None
+    return str(value)
+
+
+def _cursor(value: object) -> str:
+    if not isinstance(value, str) or not _CURSOR.fullmatch(value):
+        raise GraphQLError("Cursor must be the endCursor of the page before, or the cursor of one of its edges")
+    return value
+
+
+def write(place: Place) -> Cursor:
+    """Write the place of a row as a cursor."""
+    return Cursor(f"{clock.to_micros(place[0])}.{place[1]}")
+
+
+def place(cursor: str | None) -> Place | None:
+    """Read a cursor as the place of a row; one of another list means its first two numbers."""
+    if cursor is None:
+        return None
+    moment, event = cursor.split(".")[:2]
+    return clock.from_micros(int(moment)), int(event)
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+_long = _whole("Long", range(-(2**63), 2**63), "a whole number of at most 64 bits")
+_SCALARS: Final[tuple[tuple[Any, str, str, Callable[[object], Any]], ...]] = (
+    (Long, "Long", "A whole number of up to 64 bits, as a JSON integer.", _long),
+    (
+        DateTime,
+        "DateTime",
+        "An ISO 8601 time, in answers always UTC with microseconds. As a bound a date means all of that day.",
+        _time,
+    ),
+    (Cursor, "Cursor", "The place of a row in a list; opaque.", _cursor),
+    (
+        PageSize,
+        "PageSize",
+        f"Rows of a page, 1 to {MAX_FIRST}.",
+        _whole("PageSize", range(1, MAX_FIRST + 1), f"a whole number from 1 to {MAX_FIRST}"),
+    ),
+    (
+        Length,
+        "Length",
+        f"Characters of a text, 1 to {MAX_LENGTH}.",
+        _whole("Length", range(1, MAX_LENGTH + 1), f"a whole number from 1 to {MAX_LENGTH}"),
+    ),
+    (TimeZone, "TimeZone", "A time zone of the IANA database, such as Asia/Shanghai.", _zone),
+)
+SCALARS: Final[dict[object, ScalarDefinition]] = {
+    python: strawberry.scalar(
+        name=name, description=description, serialize=parse if parse is _long else _as_it_is, parse_value=parse
+    )
+    for python, name, description, parse in _SCALARS
+}
+_WORDS: Final[tuple[tuple[type[Enum], str, str], ...]] = (
+    (EventKind, "EventKind", "What an event is."),
+    (EdgeType, "EdgeType", "What an edge says: the five relations of the protocol."),
+    (Direction, "Direction", "Upstream leads to causes, downstream to what came of something."),
+    (NodeType, "NodeType", "What an id names."),
+)
+for _words, _name, _description in _WORDS:
+    strawberry.enum(_words, name=_name, graphql_name_from="value", description=_description)
+
+
+@strawberry.enum(graphql_name_from="value", description="Where a decision stands.")
+class DecisionStatus(Enum):
+    PROPOSED = "proposed"
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    REVOKED = "revoked"
+
+
+@strawberry.enum(graphql_name_from="value", description="Where a goal stands.")
+class GoalStatus(Enum):
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    DROPPED = "dropped"
+
+
+@strawberry.enum(graphql_name_from="value", description="Where a todo stands.")
+class TodoStatus(Enum):
+    PENDING = "pending"
+    DONE = "done"
+    DROPPED = "dropped"
+
+
+@strawberry.enum(graphql_name_from="value", description="Where a candidate stands.")
+class CandidateStatus(Enum):
+    PENDING = "pending"
+    PROMOTED = "promoted"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+@strawberry.enum(graphql_name_from="value", description="Whether feedback still holds.")
+class FeedbackStatus(Enum):
+    ACTIVE = "active"
+    REVOKED = "revoked"
+
+
+@strawberry.enum(graphql_name_from="value", description="Whether a session goes on.")
+class SessionStatus(Enum):
+    ACTIVE = "active"
+    ENDED = "ended"
+
+
+@strawberry.enum(graphql_name_from="value", description="What `aggregate` sums.")
+class Measure(Enum):
+    """The names of `store.counts.MEASURES`."""
+
+    EVENTS = "events"
+    BYTES = "bytes"
+    TOOL_ERRORS = "tool_errors"
+    DECISIONS = "decisions"
+    INJECTED_CHARS = "injected_chars"
+
+
+@strawberry.enum(graphql_name_from="value", description="What `aggregate` groups by; a week is named by its Monday.")
+class Dimension(Enum):
+    """The names of `store.counts.DIMENSIONS`."""
+
+    DAY = "day"
+    WEEK = "week"
+    KIND = "kind"
+    HOST = "host"
+    SESSION = "session"
+    TOOL = "tool"
+
+
+@strawberry.enum(graphql_name_from="value", description="What sort of file an asset is.")
+class AssetKind(Enum):
+    DOCUMENT = "document"
+    REPORT = "report"
+    CODE = "code"
+    OTHER = "other"
+
+
+def words(chosen: object) -> tuple[str, ...]:
+    """Return the values of a list of enum members, of none when it was left out."""
+    listed = chosen if isinstance(chosen, list) else []
+    return tuple(str(one.value) for one in listed)
+
+
+@strawberry.type(description="An argument outside the contract.")
+class InvalidInput:
+    field: str = strawberry.field(description="Name of the argument.")
+    problem: str = strawberry.field(description="What is wrong with it.")
+    allowed: str = strawberry.field(description="What would do.")
+    message: str = strawberry.field(description="All of that in one sentence.")

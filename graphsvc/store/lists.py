@@ -1,0 +1,231 @@
+"""Keyset pages: what a list holds for one viewer, in order of time, each page one statement.
+
+A page goes on behind the place of its last row, so it neither repeats nor leaves out anything while events arrive. What
+many parents list at once (the todos of each session of a page) is one statement too, cut for each parent.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from graphsvc.store import assets, events, sessions, view
+from graphsvc.store.assets import AssetRow
+from graphsvc.store.database import Connection
+from graphsvc.store.visibility import Viewer, clause
+
+MOST_COUNTED: Final = 10_000
+Place = tuple[str, int]  # the time a row is ordered by, and the event that tells it from others of that time
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which rows of a list. Times are UTC text and inclusive; `after` is the place of the row before the first one."""
+
+    viewer: Viewer
+    after: Place | None = None
+    ascending: bool = False
+    types: tuple[str, ...] = ()  # kinds of events and assets, types of records, hosts of sessions
+    statuses: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    updated_after: str | None = None
+    session: int | None = None
+    among: frozenset[int] | None = None  # only what stands for one of these events
+    words: tuple[str, ...] = ()  # of sessions: what title or id hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(Generic[T]):
+    """A list as SQL: where its rows come from, and what the filters mean in it."""
+
+    read: Callable[[sqlite3.Row], T]
+    columns: str
+    tables: str
+    at: str
+    event: str
+    project: str
+    session: str | None = None
+    type: str | None = None
+    status: str | None = None
+    updated: str | None = None
+    where: str = "1"
+    shown: bool = True  # whether a row is as visible as its event
+    values: tuple[object, ...] = ()  # of the columns
+    joined: tuple[object, ...] = ()  # of the tables
+    conditions: tuple[object, ...] = ()  # of `where`
+
+
+EVENTS: Final = Listed(
+    read=events.read,
+    columns=events.ROW,
+    tables=events.ROW_FROM,
+    at="e.at",
+    event="e.id",
+    project="e.project",
+    session="e.session",
+    type="e.kind",
+    updated="e.received_at",
+)
+RECORDS: Final = Listed(
+    read=view.record,
+    columns="r.*",
+    tables="records r",
+    at="r.at",
+    event="r.id",
+    project="r.project",
+    session="r.session",
+    type="r.type",
+    status="r.status",
+    updated="(SELECT c.at FROM events c WHERE c.id = r.changed_event)",
+)
+VERSIONS: Final = Listed(
+    read=view.version,
+    columns=assets.VERSION,
+    tables="asset_versions v",
+    at="v.at",
+    event="v.event",
+    project="v.project",
+    session="v.session",
+    updated="v.at",
+)
+SESSIONS: Final = Listed(
+    read=sessions.read,
+    columns="*",
+    tables=f"({sessions.SELECT}) s",
+    at="s.last_at",
+    event="s.last_event",
+    project="s.project",
+    session="s.id",
+    type="s.host",
+    status="CASE s.ended WHEN 1 THEN 'ended' ELSE 'active' END",
+    updated="s.last_at",
+    shown=False,
+)
+
+
+def assets_of(viewer: Viewer, *, by_session: bool) -> Listed[AssetRow]:
+    """Return the list of assets: each stands at its newest version that the viewer may see.
+
+    `by_session`: once for every session that wrote it, as far as the viewer may see that.
+    """
+    newer, seen = clause(viewer, "n.event")
+    wrote, by = clause(viewer, "o.event")
+    writers = (
+        " JOIN (SELECT DISTINCT o.session AS writer, o.asset FROM asset_versions o"
+        f" WHERE {wrote}) written ON written.asset = v.asset"
+    )
+    columns, values = assets.columns(viewer)
+    return Listed(
+        read=assets.read,
+        columns=columns,
+        tables="asset_versions v JOIN knowledge_assets a ON a.id = v.asset JOIN projects p ON p.id = a.project"
+        f"{writers if by_session else ''}",
+        session="written.writer" if by_session else None,
+        at="v.at",
+        event="v.event",
+        project="v.project",
+        type="a.kind",
+        updated="v.at",
+        where="NOT EXISTS (SELECT 1 FROM asset_versions n WHERE n.asset = v.asset AND (n.at, n.event) > (v.at, v.event)"
+        f" AND {newer})",
+        values=tuple(values),
+        joined=tuple(by) if by_session else (),
+        conditions=tuple(seen),
+    )
+
+
+def page(db: Connection, listed: Listed[T], chosen: Filter, first: int) -> list[tuple[Place, T]]:
+    """Return the first rows of a list behind the filter's place, each with its own place."""
+    where, values = _where(listed, chosen)
+    rows = db.execute(
+        f"SELECT {listed.columns}, {listed.at} AS place_at, {listed.event} AS place_event FROM {listed.tables}"
+        f" WHERE {where} ORDER BY {_order(listed, chosen)} LIMIT ?",
+        [*listed.values, *listed.joined, *values, first],
+    )
+    return [_placed(listed, row) for row in rows]
+
+
+def count(db: Connection, listed: Listed[T], chosen: Filter) -> int:
+    """Count the rows of a list, up to one more than MOST_COUNTED."""
+    where, values = _where(listed, replace(chosen, after=None))
+    row = db.execute(
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {listed.tables} WHERE {where} LIMIT ?)",
+        [*listed.joined, *values, MOST_COUNTED + 1],
+    ).fetchone()
+    return int(row[0])
+
+
+def beside(
+    db: Connection, listed: Listed[T], chosen: Filter, parent: str, keys: Iterable[int], first: int
+) -> dict[int, list[tuple[Place, T]]]:
+    """Return the first rows of each of several parents; `parent` is the column that holds their keys."""
+    where, values = _where(listed, chosen)
+    rows = db.execute(
+        f"SELECT * FROM (SELECT {listed.columns}, {listed.at} AS place_at, {listed.event} AS place_event,"
+        f" {parent} AS place_parent,"
+        f" ROW_NUMBER() OVER (PARTITION BY {parent} ORDER BY {_order(listed, chosen)}) AS place_number"
+        f" FROM {listed.tables} WHERE {parent} IN (SELECT value FROM json_each(?)) AND {where})"
+        " WHERE place_number <= ? ORDER BY place_parent, place_number",
+        [*listed.values, *listed.joined, json.dumps(list(keys)), *values, first],
+    )
+    found: dict[int, list[tuple[Place, T]]] = {}
+    for row in rows:
+        found.setdefault(row["place_parent"], []).append(_placed(listed, row))
+    return found
+
+
+def counts_beside(
+    db: Connection, listed: Listed[T], chosen: Filter, parent: str, keys: Iterable[int]
+) -> dict[int, int]:
+    """Count the rows of each of several parents, all of them."""
+    where, values = _where(listed, replace(chosen, after=None))
+    rows = db.execute(
+        f"SELECT {parent} AS parent, COUNT(*) AS rows FROM {listed.tables}"
+        f" WHERE {parent} IN (SELECT value FROM json_each(?)) AND {where} GROUP BY 1",
+        [*listed.joined, json.dumps(list(keys)), *values],
+    )
+    return {row["parent"]: row["rows"] for row in rows}
+
+
+def _placed(listed: Listed[T], row: sqlite3.Row) -> tuple[Place, T]:
+    return (row["place_at"], row["place_event"]), listed.read(row)
+
+
+def _order(listed: Listed[T], chosen: Filter) -> str:
+    direction = "ASC" if chosen.ascending else "DESC"
+    return f"{listed.at} {direction}, {listed.event} {direction}"
+
+
+def _where(listed: Listed[T], chosen: Filter) -> tuple[str, list[object]]:
+    """Return the condition of the rows that pass the filter, and its parameters."""
+    parts: list[tuple[str, Sequence[object]]] = [(listed.where, listed.conditions)]
+    if listed.shown:
+        parts.append(clause(chosen.viewer, listed.event))
+    if chosen.viewer.project is not None:
+        parts.append((f"{listed.project} = ?", [chosen.viewer.project]))
+    for column, wanted in ((listed.type, chosen.types), (listed.status, chosen.statuses)):
+        if column is not None and wanted:
+            parts.append((f"{column} IN ({', '.join('?' * len(wanted))})", wanted))
+    for test, value in (
+        (f"{listed.at} >= ?", chosen.since),
+        (f"{listed.at} <= ?", chosen.until),
+        (f"{listed.updated} > ?", chosen.updated_after),
+        (f"{listed.session} = ?", chosen.session),
+    ):
+        if value is not None:
+            parts.append((test, [value]))
+    if chosen.among is not None:
+        parts.append((f"{listed.event} IN (SELECT value FROM json_each(?))", [json.dumps(sorted(chosen.among))]))
+    for word in chosen.words:
+        own = [] if chosen.viewer.session is None else [chosen.viewer.session]
+        known = f"(s.hides = 0{' OR s.id = ?' if own else ''})"
+        parts.append((f"(instr(lower(s.host_id), ?) OR {known} AND instr(lower(s.title), ?))", [word, *own, word]))
+    if chosen.after is not None:
+        sign = ">" if chosen.ascending else "<"
+        parts.append((f"({listed.at}, {listed.event}) {sign} (?, ?)", list(chosen.after)))
+    return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
