@@ -342,3 +342,18 @@ def test_sessions_of_a_page_list_their_parts_in_a_few_statements(ask, db, story)
     assert [edge["node"]["path"] for edge in by_session["s1"]["assets"]["edges"]] == ["src/price.py", "docs/prices.md"]
     assert [edge["node"]["text"] for edge in by_session["s2"]["decisions"]["edges"]] == ["价格以分为单位，四舍五入"]
     assert by_session["s1"]["events"]["totalCount"] == len(listed(ask, "events", 'session_id: "s1"'))
+
+
+def test_a_node_of_another_project_has_its_parts_whatever_folder_asks(db, clock, story):
+    story.project = "/srv/talk/other"
+    story.session("s9").user("Fix the other thing")
+    story.wrote("docs/other.md", "# Other\n")
+    parts = "events { totalCount } assets { totalCount }"
+    document = f'{{ nodes(ids: ["session-s1", "session-s9"]) {{ ... on Session {{ {parts} }} }} }}'
+
+    def ask(project: str) -> list[dict]:
+        context = Context(db=db, asker=Asker(cwd=project), clock=clock)
+        return schema.respond(document, {}, None, context)["data"]["nodes"]
+
+    assert ask("/srv/talk/other") == ask("/srv/talk/harbor") == ask("/nowhere")
+    assert all(part["totalCount"] for node in ask("/nowhere") for part in node.values())
