@@ -60,10 +60,8 @@ class Guard:
 
     def refuses(self, scope: Scope) -> Refusal | None:
         """Say why a request may not pass; None when it may."""
-        # Nothing but the owner of the home reaches the unix socket, and HTTP clients send any Host there.
-        on_socket = scope.get("server") is not None and scope["server"][1] is None
         host = _values(scope, b"host")
-        if not on_socket and (len(host) != 1 or host[0].lower() not in self.hosts):
+        if not on_socket(scope) and (len(host) != 1 or host[0].lower() not in self.hosts):
             return Refusal(421, "HOST", f"this service answers as {', '.join(sorted(self.hosts))} only")
         origins = {f"http://{name}" for name in self.hosts}
         if any(origin.lower() not in origins for origin in _values(scope, b"origin")):
@@ -82,6 +80,11 @@ class Guard:
         scheme, _, token = given[0].partition(" ")
         same = secrets.compare_digest(token.strip().encode("latin-1"), self.token.encode("ascii"))
         return scheme.lower() == "bearer" and same
+
+
+def on_socket(scope: Scope) -> bool:
+    """Say whether a request came by the unix socket, which only the owner reaches; HTTP clients send any Host there."""
+    return scope.get("server") is not None and scope["server"][1] is None
 
 
 async def refuse(send: Send, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:

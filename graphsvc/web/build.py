@@ -26,7 +26,7 @@ PACK_S: Final = 180
 # npm would wait more than a minute for a network that is not there.
 _PACK: Final = ("pack", "--ignore-scripts", "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
 
-Lock = Mapping[str, Mapping[str, str]]  # package@version → path in the package → sha384-…
+Lock = Mapping[str, Mapping[str, str]]  # name here → package, path in the package, integrity
 
 
 class NotPacked(Exception):  # what happened, not a kind of error
@@ -41,52 +41,37 @@ class AssetsHook(BuildHookInterface):  # type: ignore[type-arg]  # of any builde
         folder = Path(self.root, ROOM, "assets")
         lock: Lock = json.loads(Path(self.root, ROOM, "assets.lock.json").read_text("utf-8"))
         try:
-            missing = {package: files for package, files in lock.items() if _missing(folder, package, files)}
+            missing = {name: source for name, source in lock.items() if not (folder / name).is_file()}
             if missing:
                 _fetch(folder, missing)
         except NotPacked as reason:
-            self.app.display_warning(
-                f"graphsvc is built without GraphiQL, its small query page serves instead: {reason}"
-            )
+            self.app.display_warning(f"graphsvc is built without GraphiQL, a small page serves instead: {reason}")
             return
-        for package, files in lock.items():
-            for path, digest in files.items():
-                name = asset(package, path)
-                check(name, (folder / name).read_bytes(), digest)
-                build_data["force_include"][str(folder / name)] = (ROOM / "assets" / name).as_posix()
+        for name, source in lock.items():
+            check(name, (folder / name).read_bytes(), source["integrity"])
+            build_data["force_include"][str(folder / name)] = (ROOM / "assets" / name).as_posix()
 
 
-def asset(package: str, path: str) -> str:
-    """Name a file of a package: `react@18.2.0`, `umd/react.js` → `react-18.2.0/react.js`."""
-    return f"{package.replace('@', '-')}/{path.rpartition('/')[2]}"
-
-
-def check(name: str, content: bytes, digest: str) -> None:
+def check(name: str, content: bytes, integrity: str) -> None:
     """End the build unless the content is what the lock names."""
     found = f"sha384-{base64.b64encode(hashlib.sha384(content).digest()).decode()}"
-    if found != digest:
+    if found != integrity:
         raise SystemExit(
-            f"{name} is not the file that {ROOM / 'assets.lock.json'} names: {found} instead of {digest}. Nothing was"
-            f" built. Remove {ROOM / 'assets'} to fetch it again; if that does not help, do not trust the registry."
+            f"{name} is not the file that {ROOM / 'assets.lock.json'} names: {found} instead of {integrity}. Nothing"
+            f" was built. Remove {ROOM / 'assets'} to fetch it again; if that does not help, do not trust the registry."
         )
-
-
-def _missing(folder: Path, package: str, files: Mapping[str, str]) -> bool:
-    return any(not (folder / asset(package, path)).is_file() for path in files)
 
 
 def _fetch(folder: Path, lock: Lock) -> None:
     """Pack the packages with npm, which runs no script of theirs, and keep the files that the lock names."""
+    packages = {source["package"]: source["package"].replace("@", "-") for source in lock.values()}
     with tempfile.TemporaryDirectory(prefix="graphsvc-assets-") as temporary:
-        packed = Path(temporary)
-        _pack(packed, list(lock))
-        for package, files in lock.items():
-            with tarfile.open(packed / f"{package.replace('@', '-')}.tgz") as archive:
-                for path, digest in files.items():
-                    name = asset(package, path)
-                    content = _member(archive, f"package/{path}")
-                    check(name, content, digest)
-                    _keep(folder / name, content)
+        _pack(Path(temporary), list(packages))
+        for name, source in lock.items():
+            with tarfile.open(Path(temporary, f"{packages[source['package']]}.tgz")) as archive:
+                content = _member(archive, f"package/{source['path']}")
+            check(name, content, source["integrity"])
+            _keep(folder / name, content)
 
 
 def _pack(folder: Path, packages: list[str]) -> None:
