@@ -32,7 +32,7 @@ CAPTURE_S: Final = 60.0  # a batch is up to sixteen times as large, and stopping
 
 
 def application(settings: Settings, *, token: str, names: frozenset[str], url: str | None = None) -> App:
-    """Build the app of this home behind its guard. It answers to the Host values `names`; a browser finds it at `url`."""
+    """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`."""
     workers, indexer, served = Workers(settings), Indexer(settings), pages.files()
 
     @asynccontextmanager

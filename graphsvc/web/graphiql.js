@@ -110,14 +110,20 @@ async function follow(question, own, observer, signal) {
   observer.complete();
 }
 
-function isSubscription(parsed, name) {
-  const operations = parsed?.definitions.filter((one) => one.kind === "OperationDefinition") ?? [];
-  return operations.some((one) => one.operation === "subscription" && (!name || one.name?.value === name));
+// GraphiQL takes a moment to notice another operation, so what it says about the document may be about the one before.
+function operations(document) {
+  try {
+    return GraphiQL.GraphQL.parse(document).definitions.filter((one) => one.kind === "OperationDefinition");
+  } catch {
+    return []; // the service says what is wrong with it
+  }
 }
 
-async function fetcher({query, variables, operationName}, {headers: own, documentAST} = {}) {
-  const question = {query, variables, operationName};
-  if (isSubscription(documentAST, operationName)) return subscribe(question, own);
+async function fetcher({query, variables, operationName}, {headers: own} = {}) {
+  const found = operations(query);
+  const named = found.find((one) => one.name?.value === operationName);
+  const question = {query, variables, operationName: named && operationName};
+  if ((named ?? found[0])?.operation === "subscription") return subscribe(question, own);
   return (await send(question, RESPONSE, own)).json();
 }
 
