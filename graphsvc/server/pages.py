@@ -36,6 +36,10 @@ _GRAPHIQL_POLICY: Final = _POLICY | {
     "style-src": "'self' 'unsafe-inline'",
     "font-src": "data:",
 }
+_PARTS: Final = {
+    "graphiql": ("graphiql.js", "graphiql.css", "access.js", "documents.js"),
+    "console": ("console.js", "console.css", "access.js"),
+}
 _REVALIDATE: Final = "no-cache"
 _FOREVER: Final = "public, max-age=31536000, immutable"  # of a path that names a version
 _TAGS: Final = {
@@ -75,7 +79,7 @@ def files(web: Path = WEB) -> dict[str, File]:
     """Return everything a page consists of, by path; `PAGE` itself is GraphiQL when all its assets are there."""
     assets = packed(web)
     page, policy = ("graphiql", _GRAPHIQL_POLICY) if assets else ("console", _POLICY)
-    served = {f"{PAGE}/{name}": _own((web / name).read_bytes(), name, policy) for name in _parts(page)}
+    served = {f"{PAGE}/{name}": _own((web / name).read_bytes(), name, policy) for name in _PARTS[page]}
     served[f"{PAGE}/documents.json"] = _own(_documents(), "documents.json", policy)
     served[PAGE] = _own(_html(web / f"{page}.html", assets), f"{page}.html", policy)
     for asset in assets:
@@ -111,10 +115,6 @@ def respond(file: File, request: Request) -> Response:
     if file.tag in known:
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers, media_type=file.media_type)
-
-
-def _parts(page: str) -> list[str]:
-    return [f"{page}.js", f"{page}.css", "access.js"]
 
 
 def _own(content: bytes, name: str, policy: Mapping[str, str]) -> File:

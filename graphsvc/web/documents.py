@@ -1,6 +1,6 @@
-"""The project's own GraphQL documents, each with a name, its text and variables to try it with.
+"""The project's own GraphQL documents, each with a name, what it is for, and variables to try it with.
 
-A document says which variables in a comment before its first line of GraphQL: `# variables: {"first": 5}`.
+A document says both in the comment it begins with: a sentence, and `# variables: {"first": 5}`.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ class Document:
     """A file below `queries/`. Its name is the path there: `tool/search`."""
 
     name: str
+    about: str
     text: str
     variables: Mapping[str, object] | None
 
 
 def documents() -> list[Document]:
     """Return every document below `queries/`, by name."""
-    return [
-        Document(
-            name=name.removeprefix("queries/").removesuffix(".graphql"), text=text, variables=variables(name, text)
-        )
-        for name in resources.names("queries", ".graphql")
-        for text in [resources.text(name)]
-    ]
+    names = resources.names("queries", ".graphql")
+    return [read(name.removeprefix("queries/").removesuffix(".graphql"), resources.text(name)) for name in names]
 
 
-def variables(name: str, text: str) -> Mapping[str, object] | None:
-    """Return the example variables of a document, None when it gives none."""
-    comments = takewhile(lambda line: line.startswith("#"), text.splitlines())
-    given = [line.removeprefix(_MARK) for line in comments if line.startswith(_MARK)]
-    if not given:
-        return None
+def read(name: str, text: str) -> Document:
+    """Read what a document says about itself; raise ValueError for variables that are none."""
+    comment = list(takewhile(lambda line: line.startswith("#"), text.splitlines()))
+    about = [line.removeprefix("#").strip() for line in comment if not line.startswith(_MARK)]
+    given = [line.removeprefix(_MARK) for line in comment if line.startswith(_MARK)]
     if len(given) > 1:
         raise ValueError(f"{name} gives its variables twice")
+    variables = _variables(name, given[0]) if given else None
+    return Document(name=name, about=" ".join(about), text=text, variables=variables)
+
+
+def _variables(name: str, given: str) -> Mapping[str, object]:
     try:
-        value = json.loads(given[0])
+        value = json.loads(given)
     except ValueError as error:
         raise ValueError(f"{name}: its variables are no JSON on one line: {error}") from error
     if not isinstance(value, dict):

@@ -1,6 +1,7 @@
 // Starts GraphiQL with the project's own documents as tabs, and says what to do when it cannot ask.
 /* global GraphiQL, React, ReactDOM */
 
+import * as documents from "/graphql/documents.js";
 import {RESPONSE, chinese, headers, keepToken, post, takeToken, token, translate} from "/graphql/access.js";
 
 const EVENTS = "text/event-stream";
@@ -138,31 +139,25 @@ const storage = {
   get length() { return kept().length; },
 };
 
-async function tabs() {
-  const response = await fetch("/graphql/documents.json");
-  const documents = await response.json();
-  return documents.map(({text, variables}) => ({
-    query: text, variables: variables === null ? undefined : JSON.stringify(variables, null, 2), headers: undefined,
-  }));
-}
-
 async function start() {
   if (typeof GraphiQL === "undefined" || typeof ReactDOM === "undefined") return show("broken");
   if (token() === "") return show("missing");
   try {
     if ((await send({query: "{ __typename }"}, RESPONSE)).status === 401) return;
-    open(await tabs());
+    open(await documents.load());
   } catch {
     show("gone");
   }
 }
 
-function open(defaultTabs) {
+function open(found) {
   root?.unmount();
   root = ReactDOM.createRoot(at("graphiql"));
+  const list = documents.plugin(found);
   const logo = React.createElement(GraphiQL.Logo, null, "graphsvc");
   root.render(React.createElement(GraphiQL, {
-    fetcher, storage, defaultTabs, defaultQuery: START, shouldPersistHeaders: false, inputValueDeprecation: true,
+    fetcher, storage, defaultQuery: START, shouldPersistHeaders: false, inputValueDeprecation: true,
+    defaultTabs: found.map(documents.tab), plugins: [list], visiblePlugin: list, defaultEditorToolsVisibility: "variables",
   }, logo));
 }
 

@@ -61,7 +61,7 @@ const graphiql = async () => {
     await tab.waitForFunction(() => document.querySelector(".graphiql-spinner") === null);
   };
   const write = async (document) => {
-    await tab.locator(".graphiql-tab-add, [aria-label='New tab']").first().click();
+    await tab.getByRole("button", {name: "Add tab"}).click();
     await tab.locator(".graphiql-query-editor .CodeMirror").click();
     await tab.keyboard.press("Control+A");
     await tab.keyboard.insertText(document);
@@ -76,6 +76,21 @@ const graphiql = async () => {
   });
 
   await test("the token is in no address, store or text of the page", () => secrecy(tab));
+
+  await test("the list of documents leads to a tab, also to one that was closed", async () => {
+    const list = tab.locator(".graphsvc-documents");
+    const active = tab.locator(".graphiql-tab-active .graphiql-tab-button");
+    await list.getByText("Matching lines with context").waitFor();
+    await list.getByRole("button", {name: "grep"}).click();
+    assert.equal(await active.innerText(), "grep");
+    const before = await tab.locator(".graphiql-tab-button").count();
+    await tab.locator(".graphiql-tab-active .graphiql-tab-close").click();
+    await list.getByRole("button", {name: "grep"}).click();
+    assert.equal(await active.innerText(), "grep");
+    assert.equal(await tab.locator(".graphiql-tab-button").count(), before);
+    await tab.locator(".graphiql-editor-tool").getByText("柜台").waitFor();
+  });
+  await tab.screenshot({path: `${shots}/graphiql-documents.png`});
 
   await test("a saved document runs with its variables and shows the demo", async () => {
     await tab.locator(".graphiql-tab-button", {hasText: /^search$/}).click();
