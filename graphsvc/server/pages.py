@@ -31,7 +31,7 @@ _POLICY: Final = {
     "form-action": "'none'",
     "frame-ancestors": "'none'",
 }
-# GraphiQL writes style attributes, and its style sheet holds its fonts and images.
+# GraphiQL's dialogs insert a style element, and its style sheet holds its fonts. With nowhere to send to, styles leak nothing.
 _GRAPHIQL_POLICY: Final = _POLICY | {
     "style-src": "'self' 'unsafe-inline'",
     "font-src": "data:",

@@ -17,14 +17,16 @@ export const plugin = (documents) => ({
 });
 
 function List({documents}) {
-  const {tabs, activeTabIndex, changeTab, moveTab} = GraphiQL.React.useEditorContext({nonNull: true});
+  const {tabs, activeTabIndex, addTab, changeTab, updateActiveTabValues} = GraphiQL.React.useEditorContext({nonNull: true});
   React.useEffect(() => { // more tabs than fit are scrolled
     document.querySelector(".graphiql-tab-active")?.scrollIntoView({inline: "nearest"});
   }, [activeTabIndex]);
   const open = (wanted) => {
     const there = tabs.findIndex((one) => one.query === wanted.text);
-    if (there < 0) moveTab([...tabs, opened(wanted)]);
-    changeTab(there < 0 ? tabs.length : there);
+    if (there >= 0) return changeTab(there);
+    addTab();
+    updateActiveTabValues(tab(wanted));
+    changeTab(tabs.length); // shows what the new tab holds now
   };
   const item = (one) => React.createElement("li", {key: one.name},
     React.createElement("button", {type: "button", onClick: () => open(one)}, title(one)),
@@ -41,8 +43,3 @@ function folders(documents) {
   for (const one of documents) (found[one.name.split("/").slice(0, -1).join("/")] ??= []).push(one);
   return found;
 }
-
-// As GraphiQL keeps a tab.
-const opened = (one) => ({
-  ...tab(one), id: crypto.randomUUID(), hash: "", title: title(one), operationName: null, response: null,
-});

@@ -154,10 +154,13 @@ function open(found) {
   root?.unmount();
   root = ReactDOM.createRoot(at("graphiql"));
   const list = documents.plugin(found);
+  const defaultTabs = found.map(documents.tab);
+  // GraphiQL has the variables of the first tab from what it kept, not from the tab.
+  if (storage.getItem(`${PREFIX}tabState`) === null) storage.setItem(`${PREFIX}variables`, defaultTabs[0]?.variables ?? "");
   const logo = React.createElement(GraphiQL.Logo, null, "graphsvc");
   root.render(React.createElement(GraphiQL, {
     fetcher, storage, defaultQuery: START, shouldPersistHeaders: false, inputValueDeprecation: true,
-    defaultTabs: found.map(documents.tab), plugins: [list], visiblePlugin: list, defaultEditorToolsVisibility: "variables",
+    defaultTabs, plugins: [list], visiblePlugin: list, defaultEditorToolsVisibility: "variables",
   }, logo));
 }
 

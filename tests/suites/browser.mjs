@@ -8,12 +8,13 @@ const token = new URLSearchParams(address.hash.slice(1)).get("token");
 const bare = `${address.origin}${address.pathname}`;
 const browser = await chromium.launch({executablePath: process.env.CHROMIUM, args: ["--no-sandbox", "--disable-gpu"]});
 let passed = 0;
+let seen = []; // what went wrong on the last page, for whoever reads a failure
 
 // Open a page that must make no error, ask nobody but the service, and break no rule of its content policy.
 async function visit(where, options = {}) {
   const context = await browser.newContext({viewport: {width: 1400, height: 900}, locale: "en-US", ...options});
   const tab = await context.newPage();
-  const faults = [];
+  const faults = seen = [];
   tab.on("console", (message) => { if (["error", "warning"].includes(message.type())) faults.push(message.text()); });
   tab.on("pageerror", (error) => faults.push(String(error)));
   tab.on("request", (request) => {
@@ -29,7 +30,7 @@ async function test(name, body) {
   try {
     await body();
   } catch (error) {
-    console.error(`not ok: ${name}\n${error.stack}`);
+    console.error(`not ok: ${name}\n${error.stack}\n${seen.join("\n")}`);
     for (const context of browser.contexts()) {
       for (const tab of context.pages()) await tab.screenshot({path: `${shots}/failed-${page}.png`});
     }
@@ -73,6 +74,8 @@ const graphiql = async () => {
     const names = documents.map(({text}) => /^(?:query|mutation|subscription) (\w+)/m.exec(text)[1]);
     assert.ok(names.includes("search"));
     assert.deepEqual(await tab.locator(".graphiql-tab-button").allInnerTexts(), names);
+    const shown = await tab.locator(".graphiql-editor-tool .CodeMirror").first().evaluate((node) => node.CodeMirror.getValue());
+    assert.deepEqual(JSON.parse(shown || null), documents[0].variables);
   });
 
   await test("the token is in no address, store or text of the page", () => secrecy(tab));
@@ -99,6 +102,15 @@ const graphiql = async () => {
     await answer.getByText(/receipt/).first().waitFor();
   });
 
+  await test("loading again keeps the tabs and needs no token", async () => {
+    const before = await tab.locator(".graphiql-tab-button").allInnerTexts();
+    await tab.waitForFunction((there) => JSON.parse(sessionStorage["graphiql:tabState"]).activeTabIndex === there, before.indexOf("search"));
+    await tab.reload();
+    await tab.locator(".graphiql-tab-active").getByText("search").waitFor();
+    assert.deepEqual(await tab.locator(".graphiql-tab-button").allInnerTexts(), before);
+    await secrecy(tab);
+  });
+
   await test("the docs open and show types", async () => {
     await tab.getByRole("button", {name: "Show Documentation Explorer"}).click();
     const docs = tab.locator(".graphiql-doc-explorer");
@@ -119,6 +131,13 @@ const graphiql = async () => {
     await run();
     await answer.getByText(/Cannot query field/).waitFor();
     faults.splice(0, faults.length, ...faults.filter((fault) => !/status of 400/.test(fault)));
+  });
+
+  await test("the settings open, and headers are not offered to be kept", async () => {
+    await tab.getByRole("button", {name: "Open settings dialog"}).click();
+    await tab.getByText("Adjust how the interface appears").waitFor();
+    assert.equal(await tab.getByText("Persist headers").count(), 0);
+    await tab.keyboard.press("Escape");
   });
 
   await test("nothing was asked elsewhere, no policy broken, no error made", () => assert.deepEqual(faults, []));
