@@ -31,7 +31,7 @@ _POLICY: Final = {
     "form-action": "'none'",
     "frame-ancestors": "'none'",
 }
-# GraphiQL's dialogs insert a style element, and its style sheet holds its fonts. With nowhere to send to, styles leak nothing.
+# GraphiQL's dialogs insert a style element, and its style sheet holds its fonts.
 _GRAPHIQL_POLICY: Final = _POLICY | {
     "style-src": "'self' 'unsafe-inline'",
     "font-src": "data:",
@@ -94,11 +94,16 @@ def files(web: Path = WEB) -> dict[str, File]:
 
 
 def packed(web: Path = WEB) -> list[Asset]:
-    """List the scripts and styles of GraphiQL in the order they are loaded; none when one of them is missing."""
+    """List what GraphiQL consists of; nothing when a part of it is missing."""
+    assets = locked(web)
+    return assets if all((web / "assets" / asset.name).is_file() for asset in assets) else []
+
+
+def locked(web: Path = WEB) -> list[Asset]:
+    """List the scripts and styles of the lock in the order they are loaded."""
     lock = json.loads((web / "assets.lock.json").read_text("utf-8"))
     assets = [Asset(name=name, digest=source["integrity"]) for name, source in lock.items()]
-    loaded = [asset for asset in assets if asset.suffix in _TAGS]
-    return loaded if all((web / "assets" / asset.name).is_file() for asset in loaded) else []
+    return [asset for asset in assets if asset.suffix in _TAGS]
 
 
 def respond(file: File, request: Request) -> Response:

@@ -36,7 +36,7 @@ class NotPacked(Exception):  # what happened, not a kind of error
 class AssetsHook(BuildHookInterface):  # type: ignore[type-arg]  # of any builder
     """Fetches what is missing, checks everything, and adds it to the wheel and the sdist."""
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 # hatchling's own signature
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the assets to this build, or say why they are left out."""
         folder = Path(self.root, ROOM, "assets")
         lock: Lock = json.loads(Path(self.root, ROOM, "assets.lock.json").read_text("utf-8"))
@@ -49,7 +49,8 @@ class AssetsHook(BuildHookInterface):  # type: ignore[type-arg]  # of any builde
             return
         for name, source in lock.items():
             check(name, (folder / name).read_bytes(), source["integrity"])
-            build_data["force_include"][str(folder / name)] = (ROOM / "assets" / name).as_posix()
+            if version != "editable":
+                build_data["force_include"][str(folder / name)] = (ROOM / "assets" / name).as_posix()
 
 
 def check(name: str, content: bytes, integrity: str) -> None:

@@ -104,7 +104,7 @@ const graphiql = async () => {
 
   await test("loading again keeps the tabs and needs no token", async () => {
     const before = await tab.locator(".graphiql-tab-button").allInnerTexts();
-    await tab.waitForFunction((there) => JSON.parse(sessionStorage["graphiql:tabState"]).activeTabIndex === there, before.indexOf("search"));
+    await tab.waitForFunction((there) => JSON.parse(sessionStorage.getItem("graphiql:tabState"))?.activeTabIndex === there, before.indexOf("search"));
     await tab.reload();
     await tab.locator(".graphiql-tab-active").getByText("search").waitFor();
     assert.deepEqual(await tab.locator(".graphiql-tab-button").allInnerTexts(), before);
