@@ -64,6 +64,7 @@ def ui(opens: bool, as_json: bool) -> None:
     """
     from graphsvc.api import client
     from graphsvc.api.token import read_token
+    from graphsvc.server import pages
     from graphsvc.web import opening
 
     settings = config.from_environment()
@@ -75,6 +76,8 @@ def ui(opens: bool, as_json: bool) -> None:
         line({"url": url})
     else:
         click.echo(url)
+    if not pages.packed():
+        click.echo("GraphiQL is not in this installation, a small page serves; pip install -v says why", err=True)
     if opens and not opening.opened(settings, url):
         raise ServiceError("no browser could be started; open the address yourself")
 
