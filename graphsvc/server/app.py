@@ -19,16 +19,18 @@ from starlette.routing import Route
 from graphsvc import __version__, clock, resources
 from graphsvc.api import client, schema
 from graphsvc.api.context import Context
+from graphsvc.api.limits import LIMITS
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
-from graphsvc.server.exchange import Question, Refused
+from graphsvc.server.exchange import Refused
 from graphsvc.server.guard import App, Guard
-from graphsvc.server.workers import Busy, Indexer, Workers
+from graphsvc.server.indexer import Indexer
+from graphsvc.server.workers import Busy, Workers
 from graphsvc.store.database import Connection
 
-REQUEST_S: Final = 5.0
-CAPTURE_S: Final = 60.0  # a batch is up to sixteen times as large, and stopping it only repeats it
+REQUEST_S: Final = float(LIMITS["seconds"].most)
+CAPTURE_S: Final = float(LIMITS["capture_seconds"].most)  # a large batch takes its time; stopping it only repeats it
 _CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -86,25 +88,28 @@ async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Resp
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
         raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
-        question = exchange.question(raw)
         asker = _asker(request)
-        content = await workers.run(lambda db: _respond(db, question, asker, media_type), seconds)
-        if client.MUTATION.search(question.document):
-            indexer.wake()
+        answer = await workers.run(lambda db: _respond(db, raw, asker, media_type), seconds, asker.session_id)
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
-    except Busy:
-        raise Refused(503, "BUSY", "too many requests at once; try again in a second") from None
+    except Busy as busy:
+        exceeded = LIMITS[busy.limit]
+        raise Refused(503, "BUSY", f"{exceeded.most} {exceeded.what} already; {exceeded.advice}") from None
     except ClientDisconnect:
         return Response(status_code=400)
-    status, body = content
+    status, body, stores = answer
+    if stores:
+        indexer.wake()
     return Response(body, status, {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"})
 
 
-def _respond(db: Connection, question: Question, asker: Asker, media_type: str) -> tuple[int, bytes]:
+def _respond(db: Connection, raw: bytes, asker: Asker, media_type: str) -> tuple[int, bytes, bool]:
+    """Return status, body, and whether something may have been stored. A large body is read here, off the loop."""
+    question = exchange.question(raw)
     context = Context(db=db, asker=asker, clock=clock.system)
     response = schema.respond(question.document, question.variables, question.operation, context)
-    return exchange.status(response, media_type), exchange.encoded(response)
+    stores = client.MUTATION.search(question.document) is not None
+    return exchange.status(response, media_type), exchange.encoded(response), stores
 
 
 def _asker(request: Request) -> Asker:

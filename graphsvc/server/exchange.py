@@ -9,16 +9,17 @@ from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from graphsvc.api.limits import LIMITS
 from graphsvc.recall import budget
 from graphsvc.server.guard import Refusal
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
 TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
-MAX_BODY: Final = 2**20
-MAX_CAPTURE: Final = 2**24
-MAX_DEPTH: Final = 100  # of the JSON in a body
-MAX_DOCUMENT: Final = 65_536  # characters
+MAX_BODY: Final = LIMITS["body"].most
+MAX_CAPTURE: Final = LIMITS["capture"].most
+MAX_DEPTH: Final = LIMITS["values"].most
+MAX_DOCUMENT: Final = LIMITS["document"].most
 _QUALITY: Final = re.compile(r"q=([01](?:\.\d{0,3})?)", re.IGNORECASE)
 _FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "query": ((str,), "a string"),

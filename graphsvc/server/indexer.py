@@ -1,0 +1,54 @@
+"""The thread that keeps the word index at the end of the ledger: a large text takes its time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import closing
+from typing import Final
+
+from graphsvc.config import Settings
+from graphsvc.recall import index
+from graphsvc.store import database
+
+POLL_S: Final = 0.5  # what others store is indexed after this time
+STOP_S: Final = 5.0  # a large text may take longer; the process ends without it, and it is indexed at the next start
+_SLICE_MS: Final = 500  # between two looks whether to stop
+
+_LOG: Final = logging.getLogger("graphsvc")
+
+
+class Indexer:
+    """Keeps the word index at the end of the ledger, in a thread of its own: a large text takes its time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._woken = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="graphsvc-index", daemon=True)
+
+    def start(self) -> None:
+        """Begin to index, and go on until `stop`."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that something was stored."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End after the text at hand."""
+        self._stopped.set()
+        self._woken.set()
+        self._thread.join(STOP_S)
+
+    def _run(self) -> None:
+        with closing(database.connect(self._settings)) as db:
+            while not self._stopped.is_set():
+                self._woken.clear()
+                try:
+                    passed = index.catch_up(db, _SLICE_MS)
+                except database.Error:
+                    _LOG.exception("indexing failed, and goes on in a moment")
+                    passed = 0
+                if not passed:
+                    self._woken.wait(POLL_S)
