@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Annotated, Final, TypeVar
 
 import strawberry
-from graphql import GraphQLError
+from graphql import FieldNode, GraphQLError
 from strawberry import UNSET
 from strawberry.extensions import MaskErrors
 from strawberry.scalars import JSON
@@ -93,8 +93,9 @@ class MaskBugs(MaskErrors):
                 "not done in time; ask for less", nodes=error.nodes, path=error.path, extensions=extensions
             )
         correlation = secrets.token_hex(6)
-        path = ".".join(str(part) for part in error.path or ())
-        log_bug(correlation, f"field {path}", error.original_error)
+        # Names of the schema: the path of the error has aliases, which the asker chose.
+        names = ", ".join(node.name.value for node in error.nodes or () if isinstance(node, FieldNode))
+        log_bug(correlation, f"field {names}" if names else "a document", error.original_error)
         message = f"A bug of graphsvc. The log of the service tells more under {correlation}."
         extensions = {"code": "BUG", "correlation_id": correlation}
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
@@ -130,7 +131,10 @@ def respond(
     except (CannotGetOperationTypeError, InvalidOperationTypeError):
         message = "The document has no operation of that name, or several and no name was given."
         return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}]}
-    problems = result.errors or []
+    # Not every way to an error passes the extensions: one of their own bugs does not.
+    problems = limits.bounded(
+        [MaskBugs().anonymise_error(one) if _unexpected(one) else one for one in result.errors or []]
+    )
     response: dict[str, object] = {}
     if problems:
         response["errors"] = [dict(error.formatted) for error in problems]
@@ -142,7 +146,8 @@ def respond(
 def log_bug(correlation: str, where: str, error: BaseException | None) -> None:
     """Log where a bug happened; the error's text stays out, it may quote what people said."""
     frames = "".join(traceback.format_tb(error.__traceback__)) if error is not None else ""
-    _log.error("bug %s in %s: %s\n%s", correlation, where, type(error).__name__, frames)
+    about = {"correlation_id": correlation, "where": where, "error": type(error).__name__, "frames": frames}
+    _log.error("bug %(correlation_id)s in %(where)s: %(error)s\n%(frames)s", about)
 
 
 def _capture(context: Context, batch: Sequence[EventInput]) -> CaptureOutcome:

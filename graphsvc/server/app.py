@@ -26,6 +26,7 @@ from graphsvc.server import exchange
 from graphsvc.server.exchange import Refused
 from graphsvc.server.guard import App, Guard
 from graphsvc.server.indexer import Indexer
+from graphsvc.server.log import Requests
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store.database import Connection
 
@@ -77,7 +78,8 @@ def application(settings: Settings, *, token: str, names: frozenset[str]) -> App
     ]
     handlers = {HTTPException: _not_served, Exception: _bug}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
-    return Guard(app=app, token=token, hosts=names, open_paths=_OPEN)
+    guard = Guard(app=app, token=token, hosts=names, open_paths=_OPEN)
+    return Requests(app=guard, token=token, paths=_OPEN)
 
 
 async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:

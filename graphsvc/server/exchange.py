@@ -92,6 +92,8 @@ def question(raw: bytes) -> Question:
         value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise Refused(400, "BAD_REQUEST", "the body is no JSON in UTF-8") from None
+    if isinstance(value, list):
+        raise Refused(400, "BATCH", "one document a request; send the documents of a batch one by one")
     if not isinstance(value, dict):
         raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
     if _deeper(value, MAX_DEPTH):

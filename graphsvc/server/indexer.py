@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
+import secrets
 import threading
 from contextlib import closing
 from typing import Final
 
+from graphsvc.api.schema import log_bug
 from graphsvc.config import Settings
 from graphsvc.recall import index
 from graphsvc.store import database
@@ -14,8 +15,7 @@ from graphsvc.store import database
 POLL_S: Final = 0.5  # what others store is indexed after this time
 STOP_S: Final = 5.0  # a large text may take longer; the process ends without it, and it is indexed at the next start
 _SLICE_MS: Final = 500  # between two looks whether to stop
-
-_LOG: Final = logging.getLogger("graphsvc")
+_MOST_PAUSES: Final = 6  # each twice as long as the one before
 
 
 class Indexer:
@@ -42,13 +42,18 @@ class Indexer:
         self._thread.join(STOP_S)
 
     def _run(self) -> None:
+        failed = 0
+        while not self._stopped.is_set():
+            try:
+                self._follow()
+            except Exception as error:  # noqa: BLE001 # a bug at one text must not end the index
+                log_bug(secrets.token_hex(6), "the index", error)
+                failed = min(failed + 1, _MOST_PAUSES)
+                self._stopped.wait(POLL_S * 2**failed)
+
+    def _follow(self) -> None:
         with closing(database.connect(self._settings)) as db:
             while not self._stopped.is_set():
                 self._woken.clear()
-                try:
-                    passed = index.catch_up(db, _SLICE_MS)
-                except database.Error:
-                    _LOG.exception("indexing failed, and goes on in a moment")
-                    passed = 0
-                if not passed:
+                if not index.catch_up(db, _SLICE_MS):
                     self._woken.wait(POLL_S)

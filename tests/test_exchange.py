@@ -1,0 +1,148 @@
+"""Requests that are none, over a real socket: each is refused in words, and the service goes on answering."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
+
+import pytest
+
+from graphsvc.api import client
+from graphsvc.api.limits import LIMITS
+from graphsvc.store import database
+
+PING = b'{"query": "{ __typename }"}'
+VALUE = "query ($w: String) { search(query: $w) { __typename ... on InvalidInput { field } } }"
+
+
+def query(document, **variables):
+    return json.dumps({"query": document, "variables": variables}).encode()
+
+
+BODIES = {
+    "a number": (b"1", 400, "BAD_REQUEST"),
+    "null": (b"null", 400, "BAD_REQUEST"),
+    "true": (b"true", 400, "BAD_REQUEST"),
+    "a text": (b'"{ __typename }"', 400, "BAD_REQUEST"),
+    "nothing": (b"", 400, "BAD_REQUEST"),
+    "no JSON": (b"{", 400, "BAD_REQUEST"),
+    "no UTF-8": (b'{"query": "\xff"}', 400, "BAD_REQUEST"),
+    "UTF-16": ('{"query": "{ __typename }"}'.encode("utf-16"), 400, "BAD_REQUEST"),
+    "a batch": (b"[" + PING + b"," + PING + b"]", 400, "BATCH"),
+    "an empty batch": (b"[]", 400, "BATCH"),
+    "60,000 arrays": (b"[" * 60_000, 400, "BAD_REQUEST"),
+    "60,000 arrays that end": (b"[" * 60_000 + b"]" * 60_000, 400, "BAD_REQUEST"),
+    "60,000 objects": (b'{"a":' * 60_000, 400, "BAD_REQUEST"),
+    "arrays in variables": (query(VALUE, w=json.loads("[" * 150 + "]" * 150)), 400, "BAD_REQUEST"),
+    "30 MB": (b" " * 30_000_000, 413, "TOO_LARGE"),
+    "a number of 5,000 digits": (PING[:-1] + b', "variables": {"n": ' + b"9" * 5_000 + b"}}", 400, "BAD_REQUEST"),
+    "NaN": (PING[:-1] + b', "variables": {"n": NaN}}', 400, "BAD_REQUEST"),
+    "a document of 70,000 characters": (query("{ __typename }" + " " * 70_000), 400, "TOO_EXPENSIVE"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def service(serving):
+    service = serving(env={"GRAPHSVC_LOG": "error"})
+    yield service
+    assert service.query("{ __typename }").json == {"data": {"__typename": "Query"}}, "it goes on answering"
+    assert service.end() == "", "no bug was logged"
+
+
+def test_bodies_that_are_no_request(service):
+    for name, (body, status, code) in BODIES.items():
+        answer = service.post(body)
+
+        assert (answer.status, answer.code) == (status, code), name
+        assert answer.headers["content-type"].startswith("application/json"), name
+        assert answer.json["errors"][0]["message"], name
+
+
+def test_body_that_is_refused_is_not_read_to_its_end(service):
+    head = (
+        "POST /graphql HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+    begun = time.monotonic()
+
+    answer = service.send(
+        head.format(port=service.port, token=service.token, length=30_000_000).encode() + b" " * 100_000
+    )
+
+    assert b" 413 " in answer.split(b"\r\n", 1)[0]
+    assert time.monotonic() - begun < LIMITS["seconds"].most
+
+
+def test_body_that_does_not_come_ends_with_the_time(service):
+    head = (
+        f"POST /graphql HTTP/1.1\r\nHost: 127.0.0.1:{service.port}\r\nAuthorization: Bearer {service.token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n\r\n"
+    )
+    begun = time.monotonic()
+
+    answer = service.send(head.encode() + b'{"query"', read=LIMITS["seconds"].most + 10)
+
+    assert b" 504 " in answer.split(b"\r\n", 1)[0]
+    assert time.monotonic() - begun < LIMITS["seconds"].most + 5
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/graphql",
+        "", "application/json, text/plain", "application/json; charset=utf-16", "application/jsonp",
+    ],
+)  # fmt: skip
+def test_other_content_types(service, content_type):
+    answer = service.post(PING, {"Content-Type": content_type})
+
+    assert (answer.status, answer.code) == (415, "CONTENT_TYPE")
+
+
+def test_texts_that_no_store_keeps_are_refused_by_the_argument(service):
+    for word in ("\ud800", "a\0b", "\udfff" * 3):
+        assert service.query(VALUE, w=word).json["data"]["search"] == {"__typename": "InvalidInput", "field": "query"}
+    for argument in ('target: "\\ud800"', 'target: "\\u0000"', 'cursor: "\\u0000"', 'session_id: "\\u0000"'):
+        answer = service.query(f"{{ nav(verb: cd, {argument}) {{ __typename }} }}")
+        assert answer.status == 200
+        assert "data" not in answer.json or answer.json["data"]["nav"]["__typename"] == "InvalidInput", argument
+    for argument in ("after", "project"):
+        found = service.query(
+            f"query ($w: String) {{ sessions({argument}: $w) {{ pageInfo {{ endCursor }} }} }}", w="\0"
+        )
+        assert found.code == "InvalidInput"
+        found = service.query(
+            f"query ($w: String) {{ sessions({argument}: $w) {{ pageInfo {{ endCursor }} }} }}", w="\ud800"
+        )
+        assert found.code == "InvalidInput"
+
+
+def test_keys_and_names_may_be_any_text(service):
+    assert service.post(json.dumps({"query": "{ __typename }", "\ud800": "\0"}).encode()).status == 200
+    assert service.post(json.dumps({"query": "{ __typename }", "variables": {"\ud800": 1}}).encode()).status == 200
+    assert "errors" in service.post(json.dumps({"query": "{ __typename }", "operationName": "\ud800"}).encode()).json
+    assert "errors" in service.post(json.dumps({"query": "{ \ud800 }"}).encode()).json
+    assert "errors" in service.post(json.dumps({"query": '{ search(query: "\ud800") { \0 } }'}).encode()).json
+
+
+def test_one_asker_too_many_requests_is_told_so_and_others_are_answered(service, db):
+    capture = query("mutation { capture(events: []) { position } }")
+    mine = LIMITS["asker_waiting"].most
+
+    with ThreadPoolExecutor(mine + 10) as threads, database.transaction(db):  # each capture waits for the lock
+        asked = [threads.submit(service.post, capture, {client.VIEWER: "me"}) for _ in range(mine + 10)]
+        refused = [one.result() for one in islice(as_completed(asked), 10)]
+        begun = time.monotonic()
+        health = service.ask("GET", "/health")
+        other = service.query("{ __typename }", {client.VIEWER: "another"})
+        seconds = time.monotonic() - begun
+
+    assert {(one.status, one.code) for one in refused} == {(503, "BUSY")}
+    assert {one.headers["retry-after"] for one in refused} == {"1"}
+    assert f"{mine} requests of one asker" in refused[0].json["errors"][0]["message"]
+    assert (health.status, other.status) == (200, 200)
+    assert seconds < 2
+    assert sorted(one.result().status for one in asked) == [200] * mine + [503] * 10
+    assert service.post(capture, {client.VIEWER: "me"}).json == {"data": {"capture": {"position": 0}}}
