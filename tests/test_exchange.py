@@ -6,6 +6,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import islice
+from urllib.parse import urlencode
 
 import pytest
 
@@ -88,17 +89,14 @@ def test_body_that_does_not_come_ends_with_the_time(service):
     assert time.monotonic() - begun < LIMITS["seconds"].most + 5
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    [
+def test_other_content_types(service):
+    for content_type in (
         "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/graphql",
         "", "application/json, text/plain", "application/json; charset=utf-16", "application/jsonp",
-    ],
-)  # fmt: skip
-def test_other_content_types(service, content_type):
-    answer = service.post(PING, {"Content-Type": content_type})
+    ):  # fmt: skip
+        answer = service.post(PING, {"Content-Type": content_type})
 
-    assert (answer.status, answer.code) == (415, "CONTENT_TYPE")
+        assert (answer.status, answer.code) == (415, "CONTENT_TYPE"), content_type
 
 
 def test_texts_that_no_store_keeps_are_refused_by_the_argument(service):
@@ -146,3 +144,44 @@ def test_one_asker_too_many_requests_is_told_so_and_others_are_answered(service,
     assert seconds < 2
     assert sorted(one.result().status for one in asked) == [200] * mine + [503] * 10
     assert service.post(capture, {client.VIEWER: "me"}).json == {"data": {"capture": {"position": 0}}}
+
+
+def url(**parameters):
+    return f"/graphql?{urlencode(parameters)}"
+
+
+def test_query_may_stand_in_the_url(service):
+    token = {"Authorization": f"Bearer {service.token}"}
+    asked = url(query=VALUE, variables='{"w": "tea"}', operationName="")
+
+    assert service.ask("GET", asked, headers=token).json == {"data": {"search": {"__typename": "SearchResult"}}}
+    assert service.ask("HEAD", asked, headers=token).status == 200
+    for parameters, status, code in (
+        ({"query": ""}, 400, "BAD_REQUEST"),
+        ({"query": "{ __typename }", "variables": "1"}, 400, "BAD_REQUEST"),
+        ({"query": "{ __typename }", "variables": "{"}, 400, "BAD_REQUEST"),
+        ({"query": "{ __typename }", "variables": "[" * 20_000}, 400, "BAD_REQUEST"),
+        ({"query": "mutation { capture(events: []) { position } }"}, 405, "METHOD"),
+    ):
+        answer = service.ask("GET", url(**parameters), headers=token)
+        assert (answer.status, answer.code) == (status, code), parameters
+    twice = service.ask("GET", f"{asked}&query=%7B__typename%7D", headers=token)
+    assert (twice.status, twice.code) == (400, "BAD_REQUEST")
+
+
+@pytest.mark.parametrize("name", ["query", "qu%65ry", "x=1&query"])
+def test_query_in_the_url_needs_the_token_as_any_other(service, name):
+    for method in ("GET", "HEAD"):
+        assert service.ask(method, f"/graphql?{name}=%7B__typename%7D").status == 401
+
+
+def test_mutation_in_the_url_changes_nothing(service, db):
+    event = '{session_id: "s", kind: "user_message", origin: "o", body: "tea", project: "/srv/p"}'
+    document = f"query a {{ __typename }} mutation b {{ capture(events: [{event}]) {{ accepted }} }}"
+
+    answer = service.ask(
+        "GET", url(query=document, operationName="b"), headers={"Authorization": f"Bearer {service.token}"}
+    )
+
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    assert db.execute("SELECT COUNT(*) FROM events").fetchone()[0] == 0

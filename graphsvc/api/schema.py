@@ -23,6 +23,7 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionContext
+from strawberry.types.graphql import OperationType
 
 from graphsvc import errors
 from graphsvc.api import limits, nodes
@@ -123,12 +124,24 @@ def print_sdl() -> str:
 
 
 def respond(
-    document: str, variables: Mapping[str, object], operation: str | None, context: Context
+    document: str, variables: Mapping[str, object], operation: str | None, context: Context, *, reads: bool = False
 ) -> dict[str, object]:
-    """Execute a document and return the response as JSON values; `data` is left out when nothing was executed."""
+    """Execute a document and return the response as JSON values; `data` is left out when nothing was executed.
+
+    With `reads`, only a query is executed.
+    """
+    allowed = [OperationType.QUERY] if reads else [OperationType.QUERY, OperationType.MUTATION]
     try:
-        result = schema.execute_sync(document, dict(variables), context, operation_name=operation)
-    except (CannotGetOperationTypeError, InvalidOperationTypeError):
+        result = schema.execute_sync(
+            document, dict(variables), context, operation_name=operation, allowed_operation_types=allowed
+        )
+    except InvalidOperationTypeError:
+        return {
+            "errors": [
+                {"message": "Only queries are answered here; send it by POST.", "extensions": {"code": "METHOD"}}
+            ]
+        }
+    except CannotGetOperationTypeError:
         message = "The document has no operation of that name, or several and no name was given."
         return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}]}
     # Not every way to an error passes the extensions: one of their own bugs does not.

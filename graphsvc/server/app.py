@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -23,8 +24,8 @@ from graphsvc.api.limits import LIMITS
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
-from graphsvc.server.exchange import Refused
-from graphsvc.server.guard import App, Guard
+from graphsvc.server.exchange import Question, Refused
+from graphsvc.server.guard import App, Guard, asked
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
 from graphsvc.server.workers import Busy, Workers
@@ -63,7 +64,7 @@ def application(settings: Settings, *, token: str, names: frozenset[str]) -> App
         await asyncio.to_thread(workers.close)
 
     async def graphql(request: Request) -> Response:
-        if request.method != "POST":
+        if request.method != "POST" and not asked(request.scope):
             return _page(request)
         try:
             return await _graphql(request, workers, indexer)
@@ -84,14 +85,13 @@ def application(settings: Settings, *, token: str, names: frozenset[str]) -> App
 
 async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
     media_type = exchange.accepted_type(request.headers.get("accept"))
-    exchange.check_content_type(request.headers.get("content-type"))
     capturing = client.CAPTURE.lower() in request.headers
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
-        raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
+        read = await _reader(request, limit, seconds)
         asker = _asker(request)
-        answer = await workers.run(lambda db: _respond(db, raw, asker, media_type), seconds, asker.session_id)
+        answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
     except Busy as busy:
@@ -102,15 +102,25 @@ async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Resp
     status, body, stores = answer
     if stores:
         indexer.wake()
-    return Response(body, status, {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"})
+    headers = {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"}
+    return Response(body, status, headers | ({"Allow": "POST"} if status == 405 else {}))
 
 
-def _respond(db: Connection, raw: bytes, asker: Asker, media_type: str) -> tuple[int, bytes, bool]:
-    """Return status, body, and whether something may have been stored. A large body is read here, off the loop."""
-    question = exchange.question(raw)
+async def _reader(request: Request, limit: int, seconds: float) -> Callable[[], Question]:
+    """Receive what is asked and return how to read it: that takes time when it is large, and happens off the loop."""
+    if request.method != "POST":
+        return partial(exchange.asked, asked(request.scope))
+    exchange.check_content_type(request.headers.get("content-type"))
+    raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
+    return partial(exchange.question, raw)
+
+
+def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_type: str) -> tuple[int, bytes, bool]:
+    """Return status, body, and whether something may have been stored."""
+    question = read()
     context = Context(db=db, asker=asker, clock=clock.system)
-    response = schema.respond(question.document, question.variables, question.operation, context)
-    stores = client.MUTATION.search(question.document) is not None
+    response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
+    stores = not question.reads and client.MUTATION.search(question.document) is not None
     return exchange.status(response, media_type), exchange.encoded(response), stores
 
 
