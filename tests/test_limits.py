@@ -32,6 +32,14 @@ class Item:
         raise AssertionError(first)
 
     @strawberry.field
+    def chosen(self, ids: list[strawberry.ID]) -> list[Item | None]:
+        raise AssertionError(ids)
+
+    @strawberry.field
+    def found(self, token_budget: int) -> Item:
+        raise AssertionError(token_budget)
+
+    @strawberry.field
     def one(self) -> Item:
         raise AssertionError("ran")
 
@@ -82,6 +90,11 @@ def nodes(document, operation=None, **variables):
         ("{ text }", {}, 4),
         ("{ text(length: 1) }", {}, 1),
         ("{ text(length: 1001) }", {}, 2),
+        ("{ chosen(ids: [1, 2, 3]) { name } }", {}, 3),
+        ("query ($ids: [ID!]!) { chosen(ids: $ids) { one { name } } }", {"ids": ["a", "b"]}, 4),
+        ("query ($ids: [ID!]!) { chosen(ids: $ids) { name } }", {"ids": ["a"] * 5_000}, 100),
+        ("{ found(token_budget: 5001) { name } }", {}, 1 + 21),
+        ("{ found(token_budget: 1000000000) { name } }", {}, 1 + 2_000),
         ("{ rows(first: 10) { text(length: 5000) } }", {}, 10 * (1 + 5)),
         ("{ ...a ...a } fragment a on Query { rows(first: 3) { ...b } } fragment b on Item { one { name } }", {}, 12),
         ("{ ... on Query { rows(first: 3) { ... { name } } } }", {}, 3),

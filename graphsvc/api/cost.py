@@ -22,6 +22,7 @@ from graphql import (
     GraphQLSchema,
     InlineFragmentNode,
     IntValueNode,
+    ListValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
     VariableNode,
@@ -31,6 +32,8 @@ from graphql import (
     is_list_type,
 )
 
+from graphsvc.api.values import MAX_FIRST, MAX_IDS, MAX_LENGTH
+
 NESTING: Final = 100  # selection sets inside each other, through fragments; the walks recurse
 MOST: Final = 10**9  # what is larger is written as this: a chain of fragments has numbers that no client reads
 _INTROSPECTION: Final = frozenset({"__schema", "__type"})
@@ -38,18 +41,18 @@ _INTROSPECTION: Final = frozenset({"__schema", "__type"})
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """How many objects or characters an argument asks for: left out and without a default in the schema, and at most.
+    """How much an argument asks for: `default` when it is left out and the schema has none, `most` at most.
 
-    A resolver refuses more than `most`, so nothing larger is ever answered.
+    `share` of it counts as one object. What is larger than `most` is refused by its scalar, or costs no more.
     """
 
     default: int
     most: int
+    share: int = 1
 
 
-FIRST: Final = Argument(20, 100)
-LENGTH: Final = Argument(10_000, 1_000_000)
-CHARACTERS: Final = 1_000  # of a text count as one object
+ROWS: Final = {"first": Argument(20, MAX_FIRST), "ids": Argument(0, MAX_IDS)}
+CHARACTERS: Final = {"length": Argument(4_000, MAX_LENGTH, 1_000), "token_budget": Argument(4_000, 500_000, 250)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,15 +219,15 @@ class _Nodes:
         kind = get_named_type(definition.type)
         own = int(is_composite_type(kind))
         below = self.selection(kind, node.selection_set)
-        rows = self.asked(definition, node, "first", FIRST)
-        length = self.asked(definition, node, "length", LENGTH) or 0
+        texts = self.asked(definition, node, CHARACTERS) or 0
+        rows = self.asked(definition, node, ROWS)
         if rows is None:
             total = own + below
         elif is_list_type(get_nullable_type(definition.type)):
             total = rows * (own + below)
         else:
             total = own + rows * below
-        return min(total - (-length // CHARACTERS), MOST)
+        return min(texts + total, MOST)
 
     def fragment(self, name: str) -> int:
         if name not in self.known:
@@ -235,14 +238,17 @@ class _Nodes:
                 self.known[name] = self.selection(kind, node.selection_set)
         return self.known[name]
 
-    def asked(self, definition: GraphQLField, node: FieldNode, name: str, bounds: Argument) -> int | None:
-        """Return how much an argument asks for; None where the field has no such argument."""
-        if name not in definition.args:
+    def asked(self, definition: GraphQLField, node: FieldNode, names: Mapping[str, Argument]) -> int | None:
+        """Return how many objects an argument of these names asks for; None where the field has no such argument."""
+        name = next((name for name in names if name in definition.args), None)
+        if name is None:
             return None
+        bounds = names[name]
         written = next((one.value for one in node.arguments or () if one.name.value == name), None)
         given = self.variables.get(written.name.value) if isinstance(written, VariableNode) else written
         value = _default(definition.args[name], bounds) if given is None else _number(given)
-        return value if value is not None and 0 <= value <= bounds.most else bounds.most
+        within = value is not None and 0 <= value <= bounds.most
+        return -(-(value if within and value is not None else bounds.most) // bounds.share)
 
 
 def _default(argument: GraphQLArgument, bounds: Argument) -> int:
@@ -251,9 +257,13 @@ def _default(argument: GraphQLArgument, bounds: Argument) -> int:
 
 
 def _number(value: object) -> int | None:
-    """Read a literal or the value of a variable; None where it is no number that could be answered."""
+    """Read a literal or the value of a variable, a list as its length; None where it is no number to be answered."""
     if isinstance(value, IntValueNode):
         return int(value.value) if len(value.value) < 10 else None
+    if isinstance(value, ListValueNode):
+        return len(value.values)
+    if isinstance(value, list):
+        return len(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -13,12 +13,13 @@ from strawberry.schema.schema import validate_document
 
 from graphsvc.api import cost
 from graphsvc.api.cost import Cost
+from graphsvc.api.values import MAX_FIRST, MAX_IDS, MAX_LENGTH
 
 CACHED: Final = 128  # documents
 ERRORS: Final = 20  # that one answer tells
 _MESSAGE: Final = 500  # characters of an error; it may quote what was sent
 _SMALLER: Final = "ask in several smaller documents"
-_LESS: Final = "ask for smaller pages (first) or shorter parts of texts (length), or go on with cursors"
+_LESS: Final = "ask for smaller pages (first) and shorter texts (length, token_budget), or for fewer things at once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,9 @@ LIMITS: Final = {
     "repeats": Limit(50, "repetitions of one field in a selection", "ask for it once"),
     "nesting": Limit(cost.NESTING, "selections inside each other, through fragments", "write them flatter"),
     "nodes": Limit(10_000, "objects, or thousands of characters, of an answer", _LESS),
-    "first": Limit(cost.FIRST.most, "rows of a page", "go on with after"),
+    "first": Limit(MAX_FIRST, "rows of a page", "go on with after"),
+    "length": Limit(MAX_LENGTH, "characters of a part of a text", "go on with offset"),
+    "ids": Limit(MAX_IDS, "ids of nodes", _SMALLER),
     "document": Limit(65_536, "characters of a document", "use variables for values"),
     "body": Limit(2**20, "bytes of a request", "ask with less"),
     "capture": Limit(2**24, "bytes of a request that captures", "send fewer events at a time"),
