@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import strawberry
 from graphql import parse
@@ -142,10 +140,10 @@ def test_every_limit_of_a_document_is_a_number_of_its_cost():
     measured = cost.measure(PAGES._schema, parse("{ a: one { name name } __schema { types { name } } }"))
 
     assert {name for name in limits.LIMITS if hasattr(measured, name)} == {
-        "tokens", "operations", "depth", "introspection", "fields", "aliases", "repeats", "nesting", "nodes"
+        "tokens", "operations", "depth", "introspection", "fields", "aliases", "pairs", "nesting", "nodes"
     }  # fmt: skip
     assert measured == cost.Cost(
-        tokens=16, operations=1, depth=2, introspection=3, fields=6, aliases=1, repeats=2, nesting=3, nodes=3
+        tokens=16, operations=1, depth=2, introspection=3, fields=6, aliases=1, pairs=1, nesting=3, nodes=3
     )
 
 
@@ -153,7 +151,7 @@ def test_many_errors_are_told_in_part():
     answer = PAGES.execute_sync("{ " + " ".join(f"gone{i}" for i in range(90)) + " }")
 
     assert len(answer.errors) == limits.ERRORS + 1
-    assert re.search(r"20 of 90 errors", answer.errors[-1].message)
+    assert "more errors than these 20" in answer.errors[-1].message
 
 
 def test_an_error_that_quotes_what_was_sent_is_short():

@@ -6,9 +6,8 @@ fragments that name each other twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from graphql import (
@@ -34,8 +33,10 @@ from graphql import (
 
 from graphsvc.api.values import MAX_FIRST, MAX_IDS, MAX_LENGTH
 
+PAIRED: Final = 1_000  # expanded fields up to which pairs of them are counted
 NESTING: Final = 100  # selection sets inside each other, through fragments; the walks recurse
 MOST: Final = 10**9  # what is larger is written as this: a chain of fragments has numbers that no client reads
+_NUMBERS: Final = ("depth", "introspection", "fields", "aliases", "nesting", "tokens", "operations")
 _INTROSPECTION: Final = frozenset({"__schema", "__type"})
 
 
@@ -65,31 +66,32 @@ class Cost:
     introspection: int = 0
     fields: int = 0
     aliases: int = 0
-    repeats: int = 0
+    pairs: int = 0
     nesting: int = 0
     nodes: int = 0
 
     def beside(self, other: Cost) -> Cost:
         """Return the cost of both in one selection."""
-        return Cost(**{one.name: _JOIN[one.name](getattr(self, one.name), getattr(other, one.name)) for one in _FIELDS})
+        return Cost(
+            tokens=max(self.tokens, other.tokens),
+            operations=max(self.operations, other.operations),
+            depth=max(self.depth, other.depth),
+            introspection=max(self.introspection, other.introspection),
+            fields=min(self.fields + other.fields, MOST),
+            aliases=min(self.aliases + other.aliases, MOST),
+            pairs=max(self.pairs, other.pairs),
+            nesting=max(self.nesting, other.nesting),
+            nodes=min(self.nodes + other.nodes, MOST),
+        )
 
 
-def _sum(one: int, other: int) -> int:
-    return min(one + other, MOST)
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the text of a document costs: each operation, all of it with the fragments, and whether that has no end."""
 
-
-_FIELDS: Final = fields(Cost)
-_JOIN: Final[Mapping[str, Callable[[int, int], int]]] = {
-    "tokens": max,
-    "operations": max,
-    "depth": max,
-    "introspection": max,
-    "fields": _sum,
-    "aliases": _sum,
-    "repeats": max,
-    "nesting": max,
-    "nodes": _sum,
-}
+    operations: Mapping[OperationDefinitionNode, Cost]
+    all: Cost
+    cyclic: bool
 
 
 def measure(
@@ -102,7 +104,7 @@ def measure(
     chosen = operation_named(document, operation)
     if chosen is None:
         return Cost(tokens=document.token_count)
-    cost = shapes(document)[chosen]
+    cost = shape(document).operations[chosen]
     within = cost.nesting <= NESTING
     return replace(cost, nodes=nodes(schema, document, chosen, variables) if within else MOST)
 
@@ -112,12 +114,27 @@ def operation_named(document: DocumentNode, name: str | None) -> OperationDefini
     return next((node for node in _operations(document) if name in {None, node.name and node.name.value}), None)
 
 
-def shapes(document: DocumentNode) -> dict[OperationDefinitionNode, Cost]:
-    """Return what the text of each operation costs; nodes are not counted."""
-    walk = _Shape(_fragments(document))
+def operations(document: DocumentNode) -> int:
+    """Count the operations of a document."""
+    return len(_operations(document))
+
+
+def shape(document: DocumentNode) -> Shape:
+    """Measure the text of a document; nodes are not counted."""
+    fragments = _fragments(document)
+    walk = _Shape(fragments)
     found = _operations(document)
     about = {"tokens": document.token_count, "operations": len(found)}
-    return {node: replace(walk.selection(node.selection_set, 0), **about) for node in found}
+    costs = {node: replace(walk.selection(node.selection_set, 0), **about) for node in found}
+    # What no operation uses is validated all the same.
+    every = [*costs.values(), *(walk.alone(node) for node in fragments.values())]
+    widest = Cost(**{name: max(getattr(one, name) for one in every) for name in _NUMBERS}) if every else Cost()
+    if not walk.cyclic and widest.fields <= PAIRED and widest.nesting <= NESTING:
+        sets = [node.selection_set for node in (*found, *fragments.values())]
+        paired = {node: _pairs(fragments, [node]) for node in sets}
+        costs = {node: replace(cost, pairs=paired[node.selection_set]) for node, cost in costs.items()}
+        widest = replace(widest, pairs=max(paired.values(), default=0))
+    return Shape(operations=costs, all=widest, cyclic=walk.cyclic)
 
 
 def nodes(
@@ -146,13 +163,15 @@ class _Shape:
     def __init__(self, fragments: Mapping[str, FragmentDefinitionNode]) -> None:
         self.fragments = fragments
         self.known: dict[str, Cost] = {}
+        self.inside: set[str] = set()
+        self.cyclic = False
 
     def selection(self, node: SelectionSetNode | None, level: int) -> Cost:
         if node is None:
             return Cost()
         if level > NESTING:
             return Cost(nesting=level)
-        total = Cost(repeats=_repeats(node))
+        total = Cost()
         for child in node.selections:
             if isinstance(child, FieldNode):
                 total = total.beside(self.field(child, level))
@@ -170,17 +189,27 @@ class _Shape:
             inside,
             depth=0 if introspects else inside.depth + 1,
             introspection=below + 1 if introspects or below else 0,
-            fields=_sum(inside.fields, 1),
-            aliases=_sum(inside.aliases, node.alias is not None),
+            fields=min(inside.fields + 1, MOST),
+            aliases=min(inside.aliases + (node.alias is not None), MOST),
         )
 
     def fragment(self, name: str, level: int) -> Cost:
         # An unknown name or a cycle costs nothing here: validation reports both.
-        if name not in self.known:
-            self.known[name] = Cost()
-            if name in self.fragments:
-                self.known[name] = self.selection(self.fragments[name].selection_set, level + 1)
-        return self.known[name]
+        if name in self.inside:
+            self.cyclic = True
+        elif name not in self.known:
+            self.inside.add(name)
+            node = self.fragments.get(name)
+            self.known[name] = self.selection(node.selection_set, level + 1) if node else Cost()
+            self.inside.remove(name)
+        return self.known.get(name, Cost())
+
+    def alone(self, node: FragmentDefinitionNode) -> Cost:
+        """Return the cost of a fragment wherever it is used; one on a type of introspection is used below that only."""
+        found = self.fragment(node.name.value, 0)
+        if not node.type_condition.name.value.startswith("__"):
+            return found
+        return replace(found, depth=0, introspection=max(found.depth, found.introspection))
 
 
 class _Nodes:
@@ -269,6 +298,20 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _repeats(node: SelectionSetNode) -> int:
-    names = sorted((child.alias or child.name).value for child in node.selections if isinstance(child, FieldNode))
-    return max((len(list(same)) for _, same in groupby(names)), default=0)
+def _pairs(fragments: Mapping[str, FragmentDefinitionNode], sets: Sequence[SelectionSetNode]) -> int:
+    """Count the pairs of fields of one name in selections that are merged: validation compares each with each."""
+    groups: dict[str, list[SelectionSetNode | None]] = {}
+    seen: set[str] = set()
+    waiting = list(sets)
+    while waiting:
+        for child in waiting.pop().selections:
+            if isinstance(child, FieldNode):
+                groups.setdefault((child.alias or child.name).value, []).append(child.selection_set)
+            elif isinstance(child, InlineFragmentNode):
+                waiting.append(child.selection_set)
+            elif isinstance(child, FragmentSpreadNode) and child.name.value not in seen:
+                seen.add(child.name.value)
+                waiting += [fragments[child.name.value].selection_set] if child.name.value in fragments else []
+    below = ([inner for inner in group if inner is not None] for group in groups.values())
+    own = sum(len(group) * (len(group) - 1) // 2 for group in groups.values())
+    return own + sum(_pairs(fragments, inner) for inner in below if inner)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from graphql import DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode, specified_rules
+from graphql import DocumentNode, GraphQLError, GraphQLSchema, NoFragmentCyclesRule, specified_rules, validate
 from strawberry.extensions import MaxTokensLimiter, ParserCache, SchemaExtension
-from strawberry.schema.schema import validate_document
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
+from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graphsvc.api import cost
 from graphsvc.api.cost import Cost
@@ -38,7 +39,7 @@ LIMITS: Final = {
     "introspection": Limit(16, "introspection fields below each other", "graphsvc schema prints the types"),
     "fields": Limit(500, "fields", _SMALLER),
     "aliases": Limit(30, "aliases", _SMALLER),
-    "repeats": Limit(50, "repetitions of one field in a selection", "ask for it once"),
+    "pairs": Limit(1_000, "pairs of fields of one name in one place", "ask for each once"),
     "nesting": Limit(cost.NESTING, "selections inside each other, through fragments", "write them flatter"),
     "nodes": Limit(10_000, "objects, or thousands of characters, of an answer", _LESS),
     "first": Limit(MAX_FIRST, "rows of a page", "go on with after"),
@@ -53,7 +54,9 @@ LIMITS: Final = {
     "waiting": Limit(64, "requests inside the service", "try again in a second"),
     "asker_waiting": Limit(16, "requests of one asker inside the service", "wait for one of yours to be answered"),
 }
-_SHAPE: Final = ("operations", "depth", "introspection", "fields", "aliases", "repeats", "nesting")
+_MORE: Final = f"There may be more errors than these {ERRORS}."
+_RULES: Final = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
+_SHAPE: Final = ("depth", "introspection", "fields", "aliases", "nesting", "pairs")
 
 
 class Limits(SchemaExtension):
@@ -79,9 +82,8 @@ def extensions() -> list[type[SchemaExtension] | Callable[[], SchemaExtension]]:
 
 
 def check_shape(document: DocumentNode) -> list[GraphQLError]:
-    """Return an error for every limit that the text of an operation exceeds."""
-    found = cost.shapes(document)
-    return [error for node, one in found.items() for name in _SHAPE if (error := _error(name, one, node))]
+    """Return an error for every limit that the text of a document exceeds."""
+    return _exceeded(cost.shape(document))
 
 
 def check_nodes(
@@ -90,32 +92,42 @@ def check_nodes(
     """Return an error when the answer may hold more than it may."""
     node = cost.operation_named(document, operation)
     found = Cost(nodes=cost.nodes(schema, document, node, variables)) if node else Cost()
-    error = _error("nodes", found, node)
+    error = _error("nodes", found)
     return [error] if error else []
 
 
-@lru_cache(CACHED)
-def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError]:
-    return bounded(check_shape(document) or validate_document(schema, document, tuple(specified_rules)))
-
-
 def bounded(errors: list[GraphQLError]) -> list[GraphQLError]:
-    """Return the first errors, and say how many there are when that is not all."""
+    """Return the first errors, and say that there are more when that is not all."""
     for error in errors:
         if len(error.message) > _MESSAGE:
             error.message = f"{error.message[:_MESSAGE]}…"
     if len(errors) <= ERRORS:
         return errors
-    return [*errors[:ERRORS], GraphQLError(f"These are {ERRORS} of {len(errors)} errors or more.")]
+    return [*errors[:ERRORS], GraphQLError(_MORE)]
 
 
-def _error(name: str, measured: Cost, node: OperationDefinitionNode | None) -> GraphQLError | None:
+@lru_cache(CACHED)
+def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError]:
+    if error := _error("operations", Cost(operations=cost.operations(document))):
+        return [error]
+    shape = cost.shape(document)
+    if errors := _exceeded(shape):
+        return errors
+    # What has no end was measured as if it had one, and other rules might not find the end soon.
+    rules = (NoFragmentCyclesRule,) if shape.cyclic else _RULES
+    return bounded(validate(schema, document, rules, max_errors=ERRORS))
+
+
+def _exceeded(shape: cost.Shape) -> list[GraphQLError]:
+    return [error for name in _SHAPE if (error := _error(name, shape.all))]
+
+
+def _error(name: str, measured: Cost) -> GraphQLError | None:
     limit, costs = LIMITS[name], getattr(measured, name)
     if costs <= limit.most:
         return None
     many = f"{costs} or more" if costs == cost.MOST else str(costs)
     return GraphQLError(
         f"More than {limit.most} {limit.what}: this would be {many}; {limit.advice}.",
-        nodes=node,
         extensions={"code": "TOO_EXPENSIVE", "limit": name, "most": limit.most, "cost": costs},
     )
