@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -69,7 +69,7 @@ class Limits(SchemaExtension):
         context = self.execution_context
         if context.graphql_document is not None:
             schema = context.schema._schema
-            errors = _checked(schema, context.graphql_document)
+            errors = _checked(schema, _Document(context.query, context.graphql_document))
             context.pre_execution_errors = errors or check_nodes(
                 schema, context.graphql_document, context.operation_name, context.variables or {}
             )
@@ -106,8 +106,17 @@ def bounded(errors: list[GraphQLError]) -> list[GraphQLError]:
     return [*errors[:ERRORS], GraphQLError(_MORE)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A document that is known by its text: comparing nodes recurses as deep as they are nested."""
+
+    text: str | None
+    node: DocumentNode = field(compare=False)
+
+
 @lru_cache(CACHED)
-def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError]:
+def _checked(schema: GraphQLSchema, asked: _Document) -> list[GraphQLError]:
+    document = asked.node
     if error := _error("operations", Cost(operations=cost.operations(document))):
         return [error]
     shape = cost.shape(document)

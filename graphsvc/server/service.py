@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import logging
 import os
 import signal
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -30,6 +32,7 @@ from graphsvc.server.connections import MOST, HttpConnection
 from graphsvc.server.guard import hosts
 
 _LOG: Final = logging.getLogger("graphsvc")
+_TURN_S: Final = 0.0005
 LOOPBACK: Final = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 
 
@@ -88,7 +91,8 @@ def serve(
         server = _Server(config, ready_file, about, ready)
         stack.enter_context(_ends_on_signals(server))
         _LOG.info("start %(version)s", {"version": __version__, "pid": os.getpid(), "port": bound})
-        server.run([tcp, unix])
+        with _prompt():
+            server.run([tcp, unix])
         _LOG.info("stop %(pid)s", {"pid": os.getpid()})
 
 
@@ -168,7 +172,7 @@ def _already(path: Path) -> StoreError:
 
 @contextmanager
 def _tcp_socket(host: str, port: int) -> Iterator[socket.socket]:
-    with socket.socket(LOOPBACK[host], socket.SOCK_STREAM) as listener:
+    with socket.socket(LOOPBACK[host], socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1" if host == "localhost" else host, port))
@@ -176,6 +180,24 @@ def _tcp_socket(host: str, port: int) -> Iterator[socket.socket]:
             raise StoreError(f"port {port} of {host} cannot be used: {error.strerror}; choose another, or 0") from error
         listener.listen(MOST)
         yield listener
+
+
+@contextmanager
+def _prompt() -> Iterator[None]:
+    """Let small requests have their turn while large ones keep Python busy.
+
+    A thread that computes gives way ten times as often as usual, and what was imported is not looked through each time
+    that garbage is collected: either kept the event loop waiting for a tenth of a second.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_S)
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        sys.setswitchinterval(before)
 
 
 @contextmanager
