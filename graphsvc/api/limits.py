@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 
-from graphql import DocumentNode, GraphQLError, GraphQLSchema, NoFragmentCyclesRule, specified_rules, validate
-from strawberry.extensions import MaxTokensLimiter, ParserCache, SchemaExtension
+from graphql import DocumentNode, GraphQLError, GraphQLSchema, NoFragmentCyclesRule, parse, specified_rules, validate
+from strawberry.extensions import SchemaExtension
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
@@ -16,7 +17,9 @@ from graphsvc.api import cost
 from graphsvc.api.cost import Cost
 from graphsvc.api.values import MAX_FIRST, MAX_IDS, MAX_LENGTH
 
-CACHED: Final = 128  # documents
+CACHED: Final = 64  # documents
+CACHED_TOKENS: Final = 1_000  # of each
+CACHED_CHARACTERS: Final = 16_384
 ERRORS: Final = 20  # that one answer tells
 _MESSAGE: Final = 500  # characters of an error; it may quote what was sent
 _SMALLER: Final = "ask in several smaller documents"
@@ -65,20 +68,58 @@ class Limits(SchemaExtension):
     What is too expensive is not validated at all.
     """
 
+    def on_parse(self) -> Iterator[None]:
+        context = self.execution_context
+        if context.query and context.graphql_document is None:
+            known = _VALID.get((context.schema._schema, context.query))
+            context.graphql_document = known or parse(context.query, max_tokens=LIMITS["tokens"].most)
+        yield
+
     def on_validate(self) -> Iterator[None]:
         context = self.execution_context
-        if context.graphql_document is not None:
-            schema = context.schema._schema
-            errors = _checked(schema, _Document(context.query, context.graphql_document))
+        schema, document = context.schema._schema, context.graphql_document
+        if document is not None:
+            key = (schema, context.query or "")
+            errors = [] if _VALID.get(key) is document else _checked(schema, document)
+            if context.query and not errors:
+                _VALID.keep(key, document)
             context.pre_execution_errors = errors or check_nodes(
-                schema, context.graphql_document, context.operation_name, context.variables or {}
+                schema, document, context.operation_name, context.variables or {}
             )
         yield
 
 
+class _Documents:
+    """Valid documents by schema and text, those asked for last.
+
+    Few and small ones: each is thousands of objects, and the more there are, the longer garbage collection stops all.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[GraphQLSchema, str], DocumentNode] = OrderedDict()
+
+    def get(self, key: tuple[GraphQLSchema, str]) -> DocumentNode | None:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
+
+    def keep(self, key: tuple[GraphQLSchema, str], document: DocumentNode) -> None:
+        if document.token_count > CACHED_TOKENS or len(key[1]) > CACHED_CHARACTERS:
+            return
+        with self._lock:
+            self._known[key] = document
+            if len(self._known) > CACHED:
+                self._known.popitem(last=False)
+
+
+_VALID: Final = _Documents()
+
+
 def extensions() -> list[type[SchemaExtension] | Callable[[], SchemaExtension]]:
     """List the extensions of the schema that bound a document before it runs."""
-    return [lambda: MaxTokensLimiter(LIMITS["tokens"].most), lambda: ParserCache(CACHED), Limits]
+    return [Limits]
 
 
 def check_shape(document: DocumentNode) -> list[GraphQLError]:
@@ -106,17 +147,7 @@ def bounded(errors: list[GraphQLError]) -> list[GraphQLError]:
     return [*errors[:ERRORS], GraphQLError(_MORE)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """A document that is known by its text: comparing nodes recurses as deep as they are nested."""
-
-    text: str | None
-    node: DocumentNode = field(compare=False)
-
-
-@lru_cache(CACHED)
-def _checked(schema: GraphQLSchema, asked: _Document) -> list[GraphQLError]:
-    document = asked.node
+def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError]:
     if error := _error("operations", Cost(operations=cost.operations(document))):
         return [error]
     shape = cost.shape(document)
