@@ -5,7 +5,7 @@ GraphsvcError
 ├── InvalidTransition   a status change its machine does not allow                              exit 2
 ├── NotFoundError       nothing there; carries a call that works                                exit 1
 ├── StoreError          the database cannot be used: newer schema, damaged, not writable        exit 3
-└── ServiceError        the service answered with something that is no answer                   exit 3
+└── ServiceError        the service is needed and not there, or gave no answer                  exit 3
 """
 
 from __future__ import annotations
@@ -59,4 +59,4 @@ class StoreError(GraphsvcError):
 
 
 class ServiceError(GraphsvcError):
-    """The service answered with something that is no answer."""
+    """The service is needed and not there, or answered with something that is no answer."""

@@ -15,5 +15,5 @@ def text(name: str) -> str:
 
 
 def names(folder: str, suffix: str) -> list[str]:
-    """List the shipped files of a folder with that suffix, sorted, relative to the shipped root."""
-    return sorted(f"{folder}/{path.name}" for path in (ROOT / folder).iterdir() if path.suffix == suffix)
+    """List the shipped files below a folder with that suffix, sorted, relative to the shipped root."""
+    return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob(f"*{suffix}"))

@@ -106,7 +106,7 @@ where = os.environ["BUG"]
 if where == "resolver":
     answer.answer = bug
 elif where == "extension":
-    limits.check_shape = bug
+    limits.check_nodes = bug
 elif where == "encoding":
     exchange.encoded = bug
 elif where == "middleware":

@@ -45,6 +45,8 @@ def _undo_migrations(db):
     """Take back what came after schema 3."""
     db.execute("DROP TABLE imports")
     db.execute("DROP TABLE gaps")
+    for view in ("edges", "versions", "assets", "records", "events"):
+        db.execute(f"DROP VIEW shared_{view}")
     db.execute("ALTER TABLE bodies DROP COLUMN size")
 
 

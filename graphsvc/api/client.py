@@ -76,9 +76,18 @@ def http(settings: Settings, asker: Asker) -> Executor | None:
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         body = json.dumps({"query": document, "variables": dict(variables)}).encode("ascii")
         extra = {CAPTURE: "1"} if MUTATION.search(document) else {}
-        return _post(settings.socket, body, headers | extra)
+        return _ask(settings.socket, "POST", "/graphql", body, headers | extra)
 
     return execute
+
+
+def url(settings: Settings) -> str | None:
+    """Return where a browser finds the service of this home; None when no service runs."""
+    try:
+        found = _ask(settings.socket, "GET", "/health", None, {"Host": "localhost"})["url"]
+    except (NoAnswer, KeyError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def in_process(settings: Settings, asker: Asker) -> Executor:
@@ -127,14 +136,14 @@ def _open(path: Path, timeout: float) -> socket.socket:
     return connection
 
 
-def _post(path: Path, body: bytes, headers: Mapping[str, str]) -> Mapping[str, object]:
+def _ask(path: Path, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Mapping[str, object]:
     """Send one request and return the JSON object it is answered with; raise ServiceError for anything else."""
     connection = HTTPConnection("localhost")
     with closing(connection):
         try:
             connection.sock = _open(path, CONNECT_S)
             connection.sock.settimeout(ANSWER_S)
-            connection.request("POST", "/graphql", body, dict(headers))
+            connection.request(method, target, body, dict(headers))
             response = connection.getresponse()
             answer = response.read()
         except (OSError, HTTPException) as error:

@@ -58,9 +58,9 @@ class Beside(Generic[R]):
         return cast(T, self._read[name])
 
 
-def argument(description: str) -> StrawberryArgumentAnnotation:
-    """Describe an argument of a field."""
-    return strawberry.argument(description=description)
+def argument(description: str, name: str | None = None) -> StrawberryArgumentAnnotation:
+    """Describe an argument of a field; `name` when Python, or the library, means something else by it."""
+    return strawberry.argument(description=description, name=name)
 
 
 def sight(info: Info, project: str | None = None) -> Sight:

@@ -10,6 +10,7 @@ statements. What the viewer may not see of a node's surroundings is left out, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, TypeVar
 
 import strawberry
@@ -579,6 +580,8 @@ def _below(
 ) -> Connection[T]:
     """Return what is listed below one of the rows beside each other: read, and made nodes, for all of them at once."""
     db, column = beside.sight.db, str(parent)
+    # What is below a node that the viewer reached is of that node's project, whichever one lists are about.
+    chosen = replace(chosen, viewer=replace(chosen.viewer, project=None))
 
     def load(rows: Sequence[Any]) -> Mapping[int, list[tuple[lists.Place, T]]]:
         found = lists.beside(db, listed, chosen, column, [key(row) for row in rows], first + 1)

@@ -362,7 +362,9 @@ class Query:
     def timeline(
         self,
         info: Info,
-        root: Annotated[strawberry.ID | None, argument("Only what happened to this node, or in this session.")] = UNSET,
+        about: Annotated[
+            strawberry.ID | None, argument("Only what happened to this node, or in this session.", "root")
+        ] = UNSET,
         types: Annotated[list[NodeType] | None, argument("Only what happened to nodes of these types.")] = UNSET,
         session_id: SessionId = UNSET,
         since: Since = UNSET,
@@ -373,7 +375,7 @@ class Query:
         project: Project = UNSET,
     ) -> Connection[TimelineEntry]:
         asked = _Asked(UNSET, session_id, since, until, UNSET, order, first, after, project)
-        return _timeline(info, asked, given(root), given(types))
+        return _timeline(info, asked, given(about), given(types))
 
     @strawberry.field(description="A measure summed by day, week, kind, host, session or tool.")
     def aggregate(
@@ -549,12 +551,17 @@ def _entries(seen: Sight, rows: Sequence[events.EventRow]) -> list[TimelineEntry
             at=event.at,
             position=event.position,
             verb=_verb(row, told[row.id][1]),
-            text=told[row.id][0][:_TEXT],
+            text=_said(told[row.id][0], known.get(keys[row.id])),
             node=known.get(keys[row.id]),
             event=event,
         )
         for row, event in zip(rows, nodes.event_nodes(seen, rows), strict=True)
     ]
+
+
+def _said(body: str, node: Node | None) -> str:
+    """Return what an event says; one that only moves a record says what the record does."""
+    return (body or (node.text if isinstance(node, nodes.Recorded) else ""))[:_TEXT]
 
 
 def _moves(meta: Mapping[str, object]) -> bool:

@@ -56,6 +56,7 @@ for _command in (
     ask.grep,
     ask.search,
     operate.serve,
+    operate.ui,
     operate.rebuild,
     operate.stats,
     operate.schema,

@@ -13,6 +13,7 @@ import click
 
 from graphsvc import config
 from graphsvc.cli.options import Command, as_json, line
+from graphsvc.errors import ServiceError
 
 _INDEX_MS: Final = 60_000  # what was replayed is indexed before the command ends
 
@@ -48,11 +49,41 @@ def serve(host: str, port: int, ready_file: Path | None, log_file: Path | None, 
             line(ready)
             return
         click.echo(f"graphsvc answers on {ready['url']}/graphql and {ready['socket']}; stop with Ctrl-C", err=True)
-        click.echo(
-            f"the owner's token stands in {ready['token_file']}; a browser takes it as /graphql#token=…", err=True
-        )
+        click.echo("for a browser: graphsvc ui --open", err=True)
 
     service.serve(settings, host=host, port=port, ready_file=ready_file, log_file=log_file, ready=answering)
+
+
+@click.command(cls=Command, short_help="Show where a browser asks the running service.")
+@click.option("--open", "opens", is_flag=True, help="Open the browser there.")
+@as_json
+def ui(opens: bool, as_json: bool) -> None:
+    """Print the address of GraphiQL on the running service, with the owner's token in it.
+
+    Whoever has the address may read and change what is kept.
+
+    \b
+    graphsvc ui
+    graphsvc ui --open
+    """
+    from graphsvc.api import client
+    from graphsvc.api.token import read_token
+    from graphsvc.server import pages
+    from graphsvc.web import opening
+
+    settings = config.from_environment()
+    found = client.url(settings)
+    if found is None:
+        raise ServiceError(f"no service runs for {settings.home}; start one: graphsvc serve")
+    url = f"{found}/graphql#token={read_token(settings)}"
+    if as_json:
+        line({"url": url})
+    else:
+        click.echo(url)
+    if not pages.packed():
+        click.echo("GraphiQL is not in this installation, a small page serves; pip install -v says why", err=True)
+    if opens and not opening.opened(settings, url):
+        raise ServiceError("no browser could be started; open the address yourself")
 
 
 @click.command(cls=Command, short_help="Replay the ledger, or check that it holds.")

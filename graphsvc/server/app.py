@@ -7,7 +7,6 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -17,44 +16,28 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from graphsvc import __version__, clock, resources
+from graphsvc import __version__, clock
 from graphsvc.api import client, schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
-from graphsvc.server import exchange
+from graphsvc.server import exchange, pages
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import App, Guard, asked
+from graphsvc.server.guard import App, Guard, asked, on_socket
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
+from graphsvc.server.pages import File
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store.database import Connection
 
 REQUEST_S: Final = float(LIMITS["seconds"].most)
 CAPTURE_S: Final = float(LIMITS["capture_seconds"].most)  # a large batch takes its time; stopping it only repeats it
-_CSP: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_PAGE_HEADERS: Final = {
-    "Content-Security-Policy": _CSP,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
-_ASSETS: Final = {
-    "/graphql/console.js": ("console.js", "text/javascript"),
-    "/graphql/console.css": ("console.css", "text/css"),
-}
-_DOCUMENTS: Final = "/graphql/documents.json"
-_OPEN: Final = frozenset({"/graphql", "/health", _DOCUMENTS, *_ASSETS})
-_WEB: Final = Path(__file__).resolve().parent.parent / "web"
 
 
-def application(settings: Settings, *, token: str, names: frozenset[str]) -> App:
-    """Build the app of this home behind its guard. `names` are the Host values it answers to."""
-    workers, indexer = Workers(settings), Indexer(settings)
+def application(settings: Settings, *, token: str, names: frozenset[str], url: str | None = None) -> App:
+    """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`."""
+    workers, indexer, served = Workers(settings), Indexer(settings), pages.files()
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -65,22 +48,28 @@ def application(settings: Settings, *, token: str, names: frozenset[str]) -> App
 
     async def graphql(request: Request) -> Response:
         if request.method != "POST" and not asked(request.scope):
-            return _page(request)
+            return _page(request, served[pages.PAGE])
         try:
             return await _graphql(request, workers, indexer)
         except Refused as refused:
             return _refused(refused)
 
+    async def health(request: Request) -> Response:
+        return _health(request, url)
+
+    async def file(request: Request) -> Response:
+        return pages.respond(served[request.url.path], request)
+
     routes = [
-        Route("/graphql", graphql, methods=["GET", "POST"]),
-        Route("/health", _health, methods=["GET"]),
-        Route(_DOCUMENTS, _documents, methods=["GET"]),
-        *(Route(path, _asset, methods=["GET"]) for path in _ASSETS),
+        Route(pages.PAGE, graphql, methods=["GET", "POST"]),
+        Route("/health", health, methods=["GET"]),
+        *(Route(path, file, methods=["GET"]) for path in served.keys() - {pages.PAGE}),
     ]
     handlers = {HTTPException: _not_served, Exception: _bug}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
-    guard = Guard(app=app, token=token, hosts=names, open_paths=_OPEN)
-    return Requests(app=guard, token=token, paths=_OPEN)
+    paths = frozenset({"/health", *served})
+    guard = Guard(app=app, token=token, hosts=names, open_paths=paths)
+    return Requests(app=guard, token=token, paths=paths)
 
 
 async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
@@ -143,27 +132,17 @@ def _header(request: Request, name: str) -> str | None:
     return value or None
 
 
-def _page(request: Request) -> Response:
+def _page(request: Request, file: File) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         message = "send documents by POST; a browser gets a page here"
         return _refused(Refused(405, "METHOD", message), {"Allow": "POST"})
-    return Response((_WEB / "console.html").read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
+    return pages.respond(file, request)
 
 
-def _asset(request: Request) -> Response:
-    name, media_type = _ASSETS[request.url.path]
-    return Response((_WEB / name).read_bytes(), headers=_PAGE_HEADERS, media_type=media_type)
-
-
-def _documents(_: Request) -> Response:
-    found = [
-        {"name": Path(name).stem, "text": resources.text(name)} for name in resources.names("queries/tool", ".graphql")
-    ]
-    return JSONResponse(found, headers=_PAGE_HEADERS)
-
-
-def _health(_: Request) -> Response:
-    return JSONResponse({"status": "ok", "version": __version__}, headers={"Cache-Control": "no-store"})
+def _health(request: Request, url: str | None) -> Response:
+    # Who asks on the socket may not know where a browser finds the service; who asks over TCP does.
+    where = {"url": url} if on_socket(request.scope) else {}
+    return JSONResponse({"status": "ok", "version": __version__, **where}, headers={"Cache-Control": "no-store"})
 
 
 def _refused(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:

@@ -61,10 +61,8 @@ class Guard:
 
     def refuses(self, scope: Scope) -> Refusal | None:
         """Say why a request may not pass; None when it may."""
-        # Nothing but the owner of the home reaches the unix socket, and HTTP clients send any Host there.
-        on_socket = scope.get("server") is not None and scope["server"][1] is None
         host = _values(scope, b"host")
-        if not on_socket and (len(host) != 1 or host[0].lower() not in self.hosts):
+        if not on_socket(scope) and (len(host) != 1 or host[0].lower() not in self.hosts):
             return Refusal(421, "HOST", f"this service answers as {', '.join(sorted(self.hosts))} only")
         origins = {f"http://{name}" for name in self.hosts}
         if any(origin.lower() not in origins for origin in _values(scope, b"origin")):
@@ -86,9 +84,16 @@ class Guard:
 
 
 def asked(scope: Scope) -> list[tuple[str, str]]:
-    """List the parameters of the URL when they ask a document; an empty list when they do not."""
+    """List the parameters of a URL that asks a document; an empty list when it asks for nothing, or for a page."""
+    if any("text/html" in accept for accept in _values(scope, b"accept")):
+        return []
     found = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     return found if any(name == "query" for name, _ in found) else []
+
+
+def on_socket(scope: Scope) -> bool:
+    """Say whether a request came by the unix socket, which only the owner reaches; HTTP clients send any Host there."""
+    return scope.get("server") is not None and scope["server"][1] is None
 
 
 async def refuse(send: Send, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:

@@ -67,7 +67,8 @@ def serve(
         tcp = stack.enter_context(_tcp_socket(host, port))
         unix = stack.enter_context(_unix_socket(settings.socket))
         bound = tcp.getsockname()[1]
-        app = application(settings, token=token, names=hosts(bound))
+        url = f"http://{'[::1]' if host == '::1' else host}:{bound}"
+        app = application(settings, token=token, names=hosts(bound), url=url)
         config = uvicorn.Config(
             app,
             http=HttpConnection,
@@ -81,7 +82,6 @@ def serve(
             limit_concurrency=MOST,
             timeout_graceful_shutdown=int(REQUEST_S),
         )
-        url = f"http://{'[::1]' if host == '::1' else host}:{bound}"
         about = {
             "url": url,
             "socket": str(settings.socket),

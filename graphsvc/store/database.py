@@ -235,7 +235,7 @@ def _check_columns(db: Connection, path: Path) -> None:
 
 
 def _columns(db: Connection) -> dict[str, list[str]]:
-    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return {
         name: [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
         for name in tables

@@ -1,23 +1,26 @@
-"use strict";
-// The console page: sends a document, shows the answer, lists the schema. Nothing is loaded from elsewhere, and everything
+// The small page, which serves when GraphiQL was not packed: sends a document, shows the answer, lists the schema. Everything
 // that comes from the service is shown as text, never as markup.
+
+import {RESPONSE, chinese, headers, keepToken, post, takeToken, token, translate} from "/graphql/access.js";
 
 const ZH = {
   skip: "跳到查询文档", documents: "文档", access: "访问", token: "令牌", viewer: "以此会话的身份查询",
-  tokenHint: "令牌在主目录的 token 文件里，只留在此标签页。", document: "查询文档", variables: "变量（JSON）", run: "运行",
+  tokenHint: "graphsvc ui 会给出带有令牌的地址。令牌只留在此标签页。", document: "查询文档", variables: "变量（JSON）", run: "运行",
   keys: "Ctrl+Enter 运行", result: "结果", schema: "类型", find: "查找类型或字段",
 };
 const SAY = {
   en: {
-    running: "Running…", badVariables: "The variables are no JSON object.", unreachable: "The service does not answer.",
-    needToken: "Open “Access” and enter the token.", done: (status, ms) => `${status} · ${ms} ms`, fresh: "new",
+    running: "Running…", badVariables: "The variables are no JSON object.",
+    unreachable: "The service does not answer. Start it with graphsvc serve.",
+    needToken: "Run graphsvc ui and open the address it prints, or enter the token under “Access”.",
+    done: (status, ms) => `${status} · ${ms} ms`, fresh: "new",
   },
   zh: {
-    running: "运行中…", badVariables: "变量不是 JSON 对象。", unreachable: "服务没有应答。",
-    needToken: "请打开“访问”并填写令牌。", done: (status, ms) => `${status} · ${ms} 毫秒`, fresh: "新建",
+    running: "运行中…", badVariables: "变量不是 JSON 对象。", unreachable: "服务没有应答。用 graphsvc serve 启动它。",
+    needToken: "请运行 graphsvc ui 并打开它给出的地址，或在“访问”中填写令牌。",
+    done: (status, ms) => `${status} · ${ms} 毫秒`, fresh: "新建",
   },
 };
-const chinese = navigator.language.toLowerCase().startsWith("zh");
 const say = chinese ? SAY.zh : SAY.en;
 const at = (id) => document.getElementById(id);
 const START = "{\n  sessions(first: 10) {\n    edges {\n      node {\n        id\n        title\n        last_at\n      }\n    }\n  }\n}\n";
@@ -34,37 +37,14 @@ const SCHEMA = `query schema {
 }
 fragment t on __Type { kind name ofType { kind name ofType { kind name ofType { kind name } } } }`;
 
-function translate() {
-  if (!chinese) return;
-  document.documentElement.lang = "zh-CN";
-  for (const node of document.querySelectorAll("[data-text]")) node.textContent = ZH[node.dataset.text];
-  for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", ZH[node.dataset.label]);
-}
-
-// A fragment is never sent to a server or kept in a log. It leaves the address bar at once.
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given !== null) {
-    sessionStorage.setItem("token", given);
-    history.replaceState(null, "", location.pathname);
-  }
-  at("token").value = sessionStorage.getItem("token") ?? "";
-  at("access").open = at("token").value === "";
-  at("token").addEventListener("change", () => {
-    sessionStorage.setItem("token", at("token").value.trim());
-    orSay(showSchema());
-  });
+function showToken() {
+  at("token").value = token();
+  at("access").open = token() === "";
 }
 
 async function send(query, variables) {
-  const headers = {
-    "Accept": "application/graphql-response+json",
-    "Content-Type": "application/json",
-    "Authorization": `Bearer ${sessionStorage.getItem("token") ?? ""}`,
-  };
   const viewer = at("viewer").value.trim();
-  if (viewer) headers["Graphsvc-Viewer"] = encodeURIComponent(viewer);
-  const response = await fetch("/graphql", {method: "POST", headers, body: JSON.stringify({query, variables})});
+  const response = await post({query, variables}, headers(RESPONSE, viewer ? {"Graphsvc-Viewer": encodeURIComponent(viewer)} : {}));
   return {status: response.status, text: await response.text()};
 }
 
@@ -97,7 +77,9 @@ async function run() {
 
 async function showTabs() {
   const response = await fetch("/graphql/documents.json");
-  const documents = [{name: say.fresh, text: START}, ...await response.json()];
+  const shown = (variables) => JSON.stringify(variables ?? {}, null, 2);
+  const found = (await response.json()).map((one) => ({...one, variables: shown(one.variables)}));
+  const documents = [{name: say.fresh, text: START, variables: "{}"}, ...found];
   const tabs = documents.map((one) => {
     const tab = document.createElement("button");
     tab.type = "button";
@@ -109,9 +91,11 @@ async function showTabs() {
   });
   let current = 0;
   const choose = (tab) => {
-    documents[current].text = at("document").value; // what was typed stays in its tab
+    const typed = {text: at("document").value, variables: at("variables").value}; // stays in its tab
+    Object.assign(documents[current], typed);
     current = tabs.indexOf(tab);
     at("document").value = documents[current].text;
+    at("variables").value = documents[current].variables;
     mark();
   };
   const mark = () => tabs.forEach((tab, index) => {
@@ -164,7 +148,7 @@ function typeEntry(type) {
 }
 
 async function showSchema() {
-  if (!sessionStorage.getItem("token")) return;
+  if (token() === "") return;
   const answer = parsed((await send(SCHEMA, {})).text);
   const types = answer?.data?.__schema?.types ?? [];
   at("types").replaceChildren(...types.filter((type) => !type.name.startsWith("__")).map(typeEntry));
@@ -181,8 +165,18 @@ function filterTypes() {
 
 const orSay = (work) => work.catch(() => { at("status").textContent = say.unreachable; });
 
-translate();
+translate(ZH);
 takeToken();
+showToken();
+at("token").addEventListener("change", () => {
+  keepToken(at("token").value);
+  orSay(showSchema());
+});
+window.addEventListener("hashchange", () => {
+  if (!takeToken()) return;
+  showToken();
+  orSay(showSchema());
+});
 at("run").addEventListener("click", run);
 at("find").addEventListener("input", filterTypes);
 document.addEventListener("keydown", (event) => {
