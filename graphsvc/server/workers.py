@@ -90,8 +90,9 @@ class Workers:
             self._changed.notify_all()
         for job in waiting:
             job.future.cancel()
+        end = time.monotonic() + STOP_S
         for thread in self._threads:
-            thread.join(STOP_S)
+            thread.join(max(0.0, end - time.monotonic()))
 
     def _admit(self, job: _Job) -> None:
         with self._changed:

@@ -14,6 +14,7 @@ trap '[ -z "$service" ] || kill "$service" 2>/dev/null || true; rm -rf "$work"' 
 
 # The first argument of a suite is a Python that has graphsvc; left out, the one of the checkout.
 python=${1:-$root/.venv/bin/python}
+python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
 "$python" -c 'import graphsvc' 2>/dev/null || { echo "$python has no graphsvc" >&2; exit 1; }
 export GRAPHSVC_HOME=$work/home
 
