@@ -15,6 +15,7 @@ from graphql import get_named_type, is_composite_type
 
 from graphsvc.api import client, schema
 from graphsvc.api.limits import LIMITS
+from graphsvc.recall.scope import Asker
 from graphsvc.store import database
 
 PING = b'{"query": "{ __typename }"}'
@@ -155,6 +156,21 @@ def test_one_asker_too_many_requests_is_told_so_and_others_are_answered(service,
     assert seconds < 2
     assert sorted(one.result().status for one in asked) == [200] * mine + [503] * 10
     assert service.post(capture, {client.VIEWER: "me"}).json == {"data": {"capture": {"position": 0}}}
+
+
+def test_tool_waits_for_its_turn(service, settings, db):
+    capture = query("mutation { capture(events: []) { position } }")
+    mine = LIMITS["asker_waiting"].most
+    ask = client.http(settings, Asker())
+
+    with ThreadPoolExecutor(mine + 2) as threads:
+        with database.transaction(db):  # each capture waits for the lock
+            asked = [threads.submit(service.post, capture) for _ in range(mine + 1)]
+            assert next(as_completed(asked)).result().status == 503, "there is no place"
+            waiting = threads.submit(ask, "{ __typename }", {})
+            time.sleep(0.3)
+            assert not waiting.done()
+        assert waiting.result() == {"data": {"__typename": "Query"}}
 
 
 def url(**parameters):
