@@ -11,6 +11,7 @@ from typing import Final
 from graphsvc.errors import InvalidInput
 
 DURABILITIES: Final = {"normal": "NORMAL", "full": "FULL"}
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Settings:
 
     home: Path
     durability: str = "normal"
+    log: str = "warning"  # what the service logs: this and what is more serious
 
     @property
     def database(self) -> Path:
@@ -34,7 +36,7 @@ class Settings:
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read GRAPHSVC_HOME (else XDG_DATA_HOME/graphsvc, else ~/.local/share/graphsvc) and GRAPHSVC_DURABILITY."""
+    """Read GRAPHSVC_HOME (else XDG_DATA_HOME/graphsvc, else ~/.local/share/graphsvc), …_DURABILITY and …_LOG."""
     if home := env.get("GRAPHSVC_HOME"):
         try:
             path = Path(home).expanduser().absolute()
@@ -45,7 +47,10 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     durability = env.get("GRAPHSVC_DURABILITY", "normal")
     if durability not in DURABILITIES:
         raise InvalidInput("GRAPHSVC_DURABILITY", f"{durability!r} is unknown", " or ".join(DURABILITIES))
-    return Settings(home=path, durability=durability)
+    log = env.get("GRAPHSVC_LOG", "warning")
+    if log not in LOG_LEVELS:
+        raise InvalidInput("GRAPHSVC_LOG", f"{log!r} is unknown", ", ".join(LOG_LEVELS))
+    return Settings(home=path, durability=durability, log=log)
 
 
 def make_home(settings: Settings) -> None:

@@ -16,13 +16,14 @@ from dataclasses import asdict
 from typing import Annotated, Final, TypeVar
 
 import strawberry
-from graphql import GraphQLError
+from graphql import FieldNode, GraphQLError
 from strawberry import UNSET
 from strawberry.extensions import MaskErrors
 from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionContext
+from strawberry.types.graphql import OperationType
 
 from graphsvc import errors
 from graphsvc.api import limits, nodes
@@ -93,8 +94,9 @@ class MaskBugs(MaskErrors):
                 "not done in time; ask for less", nodes=error.nodes, path=error.path, extensions=extensions
             )
         correlation = secrets.token_hex(6)
-        path = ".".join(str(part) for part in error.path or ())
-        log_bug(correlation, f"field {path}", error.original_error)
+        # Names of the schema: the path of the error has aliases, which the asker chose.
+        names = ", ".join(node.name.value for node in error.nodes or () if isinstance(node, FieldNode))
+        log_bug(correlation, f"field {names}" if names else "a document", error.original_error)
         message = f"A bug of graphsvc. The log of the service tells more under {correlation}."
         extensions = {"code": "BUG", "correlation_id": correlation}
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
@@ -122,15 +124,30 @@ def print_sdl() -> str:
 
 
 def respond(
-    document: str, variables: Mapping[str, object], operation: str | None, context: Context
+    document: str, variables: Mapping[str, object], operation: str | None, context: Context, *, reads: bool = False
 ) -> dict[str, object]:
-    """Execute a document and return the response as JSON values; `data` is left out when nothing was executed."""
+    """Execute a document and return the response as JSON values; `data` is left out when nothing was executed.
+
+    With `reads`, only a query is executed.
+    """
+    allowed = [OperationType.QUERY] if reads else [OperationType.QUERY, OperationType.MUTATION]
     try:
-        result = schema.execute_sync(document, dict(variables), context, operation_name=operation)
-    except (CannotGetOperationTypeError, InvalidOperationTypeError):
+        result = schema.execute_sync(
+            document, dict(variables), context, operation_name=operation, allowed_operation_types=allowed
+        )
+    except InvalidOperationTypeError:
+        return {
+            "errors": [
+                {"message": "Only queries are answered here; send it by POST.", "extensions": {"code": "METHOD"}}
+            ]
+        }
+    except CannotGetOperationTypeError:
         message = "The document has no operation of that name, or several and no name was given."
         return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}]}
-    problems = result.errors or []
+    # Not every way to an error passes the extensions: one of their own bugs does not.
+    problems = limits.bounded(
+        [MaskBugs().anonymise_error(one) if _unexpected(one) else one for one in result.errors or []]
+    )
     response: dict[str, object] = {}
     if problems:
         response["errors"] = [dict(error.formatted) for error in problems]
@@ -142,7 +159,8 @@ def respond(
 def log_bug(correlation: str, where: str, error: BaseException | None) -> None:
     """Log where a bug happened; the error's text stays out, it may quote what people said."""
     frames = "".join(traceback.format_tb(error.__traceback__)) if error is not None else ""
-    _log.error("bug %s in %s: %s\n%s", correlation, where, type(error).__name__, frames)
+    about = {"correlation_id": correlation, "where": where, "error": type(error).__name__, "frames": frames}
+    _log.error("bug %(correlation_id)s in %(where)s: %(error)s\n%(frames)s", about)
 
 
 def _capture(context: Context, batch: Sequence[EventInput]) -> CaptureOutcome:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterable, Mapping
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from collections.abc import AsyncIterable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
 
+from graphsvc.api.limits import LIMITS
 from graphsvc.recall import budget
 from graphsvc.server.guard import Refusal
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
 TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
-MAX_BODY: Final = 2**20
-MAX_CAPTURE: Final = 2**24
-MAX_DEPTH: Final = 100  # of the JSON in a body
-MAX_DOCUMENT: Final = 65_536  # characters
+MAX_BODY: Final = LIMITS["body"].most
+MAX_CAPTURE: Final = LIMITS["capture"].most
+MAX_DEPTH: Final = LIMITS["values"].most
+MAX_DOCUMENT: Final = LIMITS["document"].most
 _QUALITY: Final = re.compile(r"q=([01](?:\.\d{0,3})?)", re.IGNORECASE)
+_IN_JSON: Final = frozenset({"variables", "extensions"})  # of a URL
 _FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "query": ((str,), "a string"),
     "variables": ((dict, type(None)), "an object or null"),
@@ -38,11 +40,12 @@ class Refused(Exception):  # carries an answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What was asked: a document, its variables, and which of its operations."""
+    """What was asked: a document, its variables, which of its operations, and whether that may only read."""
 
     document: str
     variables: Mapping[str, object]
     operation: str | None
+    reads: bool = False
 
 
 def accepted_type(accept: str | None) -> str:
@@ -87,14 +90,51 @@ async def body(stream: AsyncIterable[bytes], length: str | None, limit: int, sec
 
 def question(raw: bytes) -> Question:
     """Read a body as a GraphQL request; refuse with 400 what is none."""
+    value = _decoded(raw, "the body")
+    if isinstance(value, list):
+        raise Refused(400, "BATCH", "one document a request; send the documents of a batch one by one")
+    if not isinstance(value, dict):
+        raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
+    return _checked(value)
+
+
+def asked(parameters: Iterable[tuple[str, str]]) -> Question:
+    """Read the parameters of a URL as a GraphQL request; refuse with 400 what is none."""
+    value: dict[str, object] = {}
+    for name, text in parameters:
+        if name in value:
+            raise Refused(400, "BAD_REQUEST", f"`{name[:80]}` is given twice")
+        # Left empty means left out, as forms send it.
+        value[name] = (
+            _decoded(text.encode(errors="replace"), f"`{name}`") if name in _IN_JSON and text else text or None
+        )
+    return replace(_checked(value), reads=True)
+
+
+def encoded(response: Mapping[str, object]) -> bytes:
+    """Write a response as JSON in UTF-8; a lone surrogate is written as its escape."""
+    return budget.line(response).encode("utf-8")
+
+
+def status(response: Mapping[str, object], media_type: str) -> int:
+    """Return the status: a request that could not be executed is 400, which the older media type keeps as 200."""
+    errors = response.get("errors")
+    if isinstance(errors, list) and errors[0].get("extensions", {}).get("code") == "METHOD":
+        return 405
+    return 400 if media_type == RESPONSE and "data" not in response else 200
+
+
+def _decoded(raw: bytes, what: str) -> object:
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise Refused(400, "BAD_REQUEST", "the body is no JSON in UTF-8") from None
-    if not isinstance(value, dict):
-        raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
+        raise Refused(400, "BAD_REQUEST", f"{what} is no JSON in UTF-8") from None
     if _deeper(value, MAX_DEPTH):
-        raise Refused(400, "BAD_REQUEST", f"the body is nested deeper than {MAX_DEPTH}")
+        raise Refused(400, "BAD_REQUEST", f"{what} is nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def _checked(value: Mapping[str, Any]) -> Question:
     for name, (types, what) in _FIELDS.items():
         if not isinstance(value.get(name), types):
             raise Refused(400, "BAD_REQUEST", f"`{name}` must be {what}")
@@ -105,16 +145,6 @@ def question(raw: bytes) -> Question:
     return Question(
         document=value["query"], variables=value.get("variables") or {}, operation=value.get("operationName")
     )
-
-
-def encoded(response: Mapping[str, object]) -> bytes:
-    """Write a response as JSON in UTF-8; a lone surrogate is written as its escape."""
-    return budget.line(response).encode("utf-8")
-
-
-def status(response: Mapping[str, object], media_type: str) -> int:
-    """Return the status: a request that could not be executed is 400, which the older media type keeps as 200."""
-    return 400 if media_type == RESPONSE and "data" not in response else 200
 
 
 def _quality(wanted: Mapping[str, float], name: str) -> float:

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -40,7 +41,7 @@ class Refusal:
 class Guard:
     """ASGI middleware: lets pass what names this service, comes from its own page or from no page, and has the token.
 
-    GET of an open path needs no token: the console page, its assets and the health check are package text.
+    GET of an open path that asks nothing needs no token: the page, its assets and the health check are package text.
     """
 
     app: App
@@ -66,7 +67,7 @@ class Guard:
         origins = {f"http://{name}" for name in self.hosts}
         if any(origin.lower() not in origins for origin in _values(scope, b"origin")):
             return Refusal(403, "ORIGIN", "pages of other origins may not use this service; its own page is /graphql")
-        if scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths:
+        if scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths and not asked(scope):
             return None
         if not self._has_token(scope):
             how = "send the header 'Authorization: Bearer TOKEN'; the token stands in the file `token` of the home"
@@ -80,6 +81,14 @@ class Guard:
         scheme, _, token = given[0].partition(" ")
         same = secrets.compare_digest(token.strip().encode("latin-1"), self.token.encode("ascii"))
         return scheme.lower() == "bearer" and same
+
+
+def asked(scope: Scope) -> list[tuple[str, str]]:
+    """List the parameters of a URL that asks a document; an empty list when it asks for nothing, or for a page."""
+    if any("text/html" in accept for accept in _values(scope, b"accept")):
+        return []
+    found = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    return found if any(name == "query" for name, _ in found) else []
 
 
 def on_socket(scope: Scope) -> bool:
