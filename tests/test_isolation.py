@@ -385,6 +385,10 @@ def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
 
 
+def _bounds(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
+    yield resources.text("queries/dashboard/limits.graphql"), {}
+
+
 LISTS = ("sessions", "events", "assets", "decisions", "goals", "todos", "candidates", "feedback", "timeline")
 READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = {
     "nav": _navs,
@@ -394,6 +398,8 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     **{name: _pages(name) for name in LISTS},
     "aggregate": _sums,
     "stats": _counts,
+    "limits": _bounds,
+    "cost": _bounds,
 }
 
 
@@ -430,7 +436,7 @@ def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[obj
         answer = dict(execute(document, given))
         assert "errors" not in answer, answer
         found.append(answer)
-        [field] = answer["data"].values()
+        field = next(iter(answer["data"].values()))
         page = field.get("pageInfo") if isinstance(field, dict) else None
         if page is None or not page["hasNextPage"]:
             return found
