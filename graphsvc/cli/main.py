@@ -49,6 +49,9 @@ def main() -> None:
 for _command in (
     ingest.import_,
     ingest.capture,
+    ingest.export,
+    ingest.pause,
+    ingest.resume,
     ask.tool,
     ask.ls,
     ask.cd,
