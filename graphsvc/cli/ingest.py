@@ -224,7 +224,7 @@ def _paused_key(db: Connection, project: str | None) -> str | None:
     key = redact(project) if project is not None else None
     if key is not None and events.find_project(db, key) is not None:
         return key
-    return redact(paths.project_of(project or str(Path.cwd())))
+    return redact(paths.project_of(str(Path.cwd() / project) if project else str(Path.cwd())))
 
 
 @click.command(cls=Command, short_help="A tour of two small conversations.")

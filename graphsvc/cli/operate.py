@@ -124,23 +124,26 @@ def rebuild(check: bool, as_json: bool) -> None:
 @click.option("--viewer", metavar="SESSION", help="Count what this session sees.")
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
-    """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
+    """Count what is stored: sessions, events, records, assets, edges, gaps; say what is indexed and what is paused."""
     from graphsvc.memory import rebuild as replay
     from graphsvc.recall import scope
-    from graphsvc.store import counts, database
+    from graphsvc.store import counts, database, imports
 
     asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
     with closing(replay.connect(config.from_environment())) as db, database.snapshot(db):
         asked, _ = scope.resolve(db, asker, None)
         counted = asdict(counts.stats(db, asked))
+        lasting = {one.project or "all": one.since for one in imports.pauses(db)}
+    paused = lasting if asked.everywhere else None
     if as_json:
-        line(counted)
+        line({**counted, "paused": paused})
         return
     from graphsvc import render
 
     rows = [(name, count) for name, count in counted.items() if count is not None and not isinstance(count, dict)]
     for name in ("kinds", "records", "edges"):
         rows += [(f"{name}: {kind}", count) for kind, count in counted[name].items()]
+    rows += [(f"paused since: {key}", since) for key, since in (paused or {}).items()]
     render.table(("what", "count"), rows)
 
 
