@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, ingest, operate
+from graphsvc.cli import ask, doctor, ingest, operate
 from graphsvc.cli.options import Command
 
 
@@ -62,6 +62,7 @@ for _command in (
     operate.ui,
     operate.rebuild,
     operate.stats,
+    doctor.doctor,
     operate.schema,
     ingest.demo,
 ):

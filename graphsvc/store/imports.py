@@ -67,6 +67,12 @@ def record(db: Connection, path: str, done: Done, at: str) -> None:
         )
 
 
+def unread(db: Connection) -> dict[str, int]:
+    """Return the files with lines that could not be read, and how many, most first."""
+    rows = db.execute("SELECT path, COUNT(*) AS count FROM gaps GROUP BY path ORDER BY count DESC, path")
+    return {row["path"]: row["count"] for row in rows}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """A time in which nothing of a project is recorded. `project` is its key, None for all; `until` None: it lasts."""
