@@ -64,6 +64,7 @@ for _command in (
     operate.stats,
     doctor.doctor,
     operate.schema,
+    operate.completion,
     ingest.demo,
 ):
     program.add_command(_command)
