@@ -31,7 +31,9 @@ from graphsvc.store.view import View
 
 _ID: Final = re.compile(r"(?:event|asset|goal|decision|feedback|candidate|todo)-([0-9]{1,17})")
 OURS: Final = ("rule:", "member:")  # origins of events that graphsvc makes
-_OWN_WORD: Final = frozenset({*RECORD_KINDS, EventKind.PUBLISH})  # what a person may state while recording is paused
+# What a person may state while recording is paused; of a host's history none of it is a person's own word.
+_OWN_WORD: Final = frozenset({*RECORD_KINDS, EventKind.ASSET, EventKind.EDGE, EventKind.PUBLISH, EventKind.FORGET})
+_SWITCHES: Final = ("on", "off")
 _USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 
 
@@ -275,7 +277,18 @@ def _clean(event: Event) -> Event:
     meta = dict(event.meta)
     if event.cwd:
         meta["cwd"] = event.cwd
-    return _clean_made(replace(event, meta=meta))
+    event = _clean_made(replace(event, meta=meta))
+    return _worded(event) if event.kind is EventKind.ISOLATION and event.ledger is None else event
+
+
+def _worded(event: Event) -> Event:
+    """Write a switch in the one way it is stored, before it is compared with what is there."""
+    action = _action(event)
+    return replace(event, body=action, meta={**event.meta, "action": action}) if action in _SWITCHES else event
+
+
+def _action(event: Event) -> str:
+    return str(event.meta.get("action") or event.body.strip().lower())
 
 
 def _clean_made(event: Event) -> Event:
@@ -373,7 +386,9 @@ def _conflicting(event: Event) -> Event:
 def _checked(view: View, event: Event, project: int | None, session: int | None) -> Event:
     """Refuse a state change that its machine, or the isolation of the session, does not allow."""
     if event.kind is EventKind.ISOLATION:
-        return _switch(event)
+        if event.body not in _SWITCHES:
+            raise InvalidInput("meta.action", f"{_action(event)[:80]!r} is unknown", ", ".join(_SWITCHES))
+        return event
     if event.kind is EventKind.PUBLISH:
         return _published(view, event)
     if event.kind not in RECORD_KINDS:
@@ -438,13 +453,6 @@ def _subject(view: View, event: Event, project: int | None, session: int | None)
     ):
         raise NotFoundError(str(number or of or key)[:200], f"meta.of is the id or the origin of the {event.kind}")
     return found
-
-
-def _switch(event: Event) -> Event:
-    action = event.meta.get("action") or event.body.strip().lower()
-    if action not in {"on", "off"}:
-        raise InvalidInput("meta.action", f"{str(action)[:80]!r} is unknown", "on, off")
-    return replace(event, body=str(action), meta={**event.meta, "action": action})
 
 
 def _published(view: View, event: Event) -> Event:
