@@ -263,7 +263,8 @@ def test_a_published_event_looks_shared_where_its_publishing_is_not_seen(homes):
 
 def test_times_of_the_first_ledger_are_kept(homes):
     here, there = homes(), homes()
-    here.tell([_event(), _event(origin="o2", ts=None), _event(origin="o3", ts=None, session_id="s2")])
+    said = {"body": "tea", "ts": None}
+    here.tell([_event(), _event(origin="o2", **said), _event(origin="o3", session_id="s2", **said)])
 
     there.capture(b"".join(here.export().splitlines(keepends=True)[-2:]))
 
