@@ -200,6 +200,19 @@ def test_logs_that_agree_give_the_very_same_set(homes, one, two, copied):
     assert ab.holds() == ba.holds() == []
 
 
+def test_of_an_event_that_two_logs_met_in_two_sessions_neither_holds_a_copy_of_its_own(homes):
+    a, b, ab = homes(), homes(), homes()
+    a.tell([_event(body="tea")])
+    b.tell([_event(body="tea", session_id="s2")])
+
+    for home in (a, b, a):
+        ab.capture(home.export())
+
+    assert {row["origin"] for row in ab.ledger()} == {"o1", "member:s1:o1", "member:s2:o1"}
+    held = ab.rows("SELECT s.host_id FROM membership m JOIN sessions s ON s.id = m.session")
+    assert held == [{"host_id": "s2"}]
+
+
 def _once(told):
     return {(event.origin, event.body): event for event in told if event.origin}.values()
 
