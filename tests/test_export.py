@@ -446,6 +446,10 @@ def test_no_entry_however_odd_breaks_a_batch(homes, lines):
                 "action": ("record", "supersede", "member", "write", "commit", "complete", "on", "promote", 5)[m],
                 **dict.fromkeys(("of", "call", "cause", "basis", "ref", "path", "key", "parent"), f"o{n}"),
                 **{name: [f"o{n}", n] for name in ("evidence", "replaces", "paths", "todos")},
+                **{
+                    name: (f"o{n}", "references", [n], {})[m % 4]
+                    for name in ("kind", "type", "source", "target", "title")
+                },
                 "tool_use_id": f"o{n}",
                 "tool_name": ("Write", "Bash", 7)[n % 3],
             },
