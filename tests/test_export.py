@@ -344,6 +344,22 @@ def test_a_session_of_another_project_is_refused_with_both_names(homes):
     assert len(b.ledger()) == 1
 
 
+def test_a_log_can_be_filed_under_the_name_its_project_has_here(homes, tmp_path):
+    a, b = homes(), homes()
+    told = Story(folder="/srv/q").tell([("wrote", 0, 1), ("user", 0, 1), ("decided", 1, 2)])
+    b.tell(told)
+    a.tell([replace(event, project="/srv/p") for event in told])
+    (tmp_path / "log.jsonl").write_bytes(a.export())
+    before = b.content()
+
+    report = json.loads(b.run("import", str(tmp_path / "log.jsonl"), "--project", "/srv/q", "--json").out)
+
+    assert (report["gaps"], report["duplicates"]) == ([], len(a.ledger()) - report["events_added"])
+    assert {row["project"] for row in b.ledger()} == {"/srv/q"}
+    assert before <= b.content()
+    assert b.holds() == []
+
+
 def test_others_go_on_writing_while_the_ledger_is_exported(homes):
     here = homes()
     here.tell([_event(origin=f"o{number}", body="first") for number in range(5)])
