@@ -7,6 +7,8 @@ import stat
 
 import pytest
 
+from graphsvc.api.limits import ERRORS
+
 PING = "{ __typename }"
 
 
@@ -187,6 +189,18 @@ def test_bug_is_answered_and_logged_under_one_id_without_its_text(broken, where,
     assert "in bug" in bug["frames"]
     assert CANARY not in json.dumps(bug)
     assert CANARY not in json.dumps(answer.json["errors"][0]["message"])
+
+
+def test_bug_of_every_row_is_logged_a_few_times_under_one_id(broken):
+    service = broken("resolver", "error")
+
+    answer = service.query("{ " + " ".join(f"a{i}: search {{ __typename }}" for i in range(28)) + " }")
+    bugs = lines(service.end())
+
+    assert answer.json["data"] is None or set(answer.json["data"].values()) == {None}
+    assert {one["correlation_id"] for one in bugs} == {answer.json["errors"][0]["extensions"]["correlation_id"]}
+    assert 0 < len(bugs) <= ERRORS
+    assert len(answer.json["errors"]) <= ERRORS + 1
 
 
 def test_bug_of_the_index_is_logged_and_does_not_end_it(broken):
