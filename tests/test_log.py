@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from graphsvc.api.limits import ERRORS
+from graphsvc.api.limits import ERRORS, LIMITS
 
 PING = "{ __typename }"
 
@@ -117,6 +119,11 @@ elif where == "route":
     app.exchange.accepted_type = bug
 elif where == "index":
     index.catch_up = bug
+elif where == "spin":
+    def spin(*_, **__):
+        while True:
+            sum(range(1_000))
+    answer.answer = spin
 elif where == "libraries":
     def talk(*_, **__):
         word = os.environ["CANARY"]
@@ -189,6 +196,24 @@ def test_bug_is_answered_and_logged_under_one_id_without_its_text(broken, where,
     assert "in bug" in bug["frames"]
     assert CANARY not in json.dumps(bug)
     assert CANARY not in json.dumps(answer.json["errors"][0]["message"])
+
+
+def test_work_without_end_is_ended_and_is_no_bug(broken):
+    service = broken("spin", "error")
+    spins = "{ search { __typename } }"
+
+    with ThreadPoolExecutor(6) as threads:
+        mine = [threads.submit(service.query, spins, {"Graphsvc-Viewer": "me"}) for _ in range(6)]
+        time.sleep(0.5)
+        begun = time.monotonic()
+        other = service.query(PING, {"Graphsvc-Viewer": "another"})
+        seconds = time.monotonic() - begun
+
+    assert {(one.result().status, one.result().code) for one in mine} == {(504, "DEADLINE")}
+    assert other.status == 200
+    assert seconds < LIMITS["seconds"].most
+    assert service.query(PING, {"Graphsvc-Viewer": "me"}).status == 200, "the threads are free again"
+    assert service.end() == ""
 
 
 def test_bug_of_every_row_is_logged_a_few_times_under_one_id(broken):
