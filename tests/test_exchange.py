@@ -180,7 +180,7 @@ def test_answer_that_nobody_reads_is_given_up(service, talk):
 
     with closing(socket.create_connection(("127.0.0.1", service.port), timeout=30)) as connection:
         connection.sendall(head.encode() + asked)
-        time.sleep(READ_S + 4)
+        time.sleep(READ_S + 2)
         read = 0
         with suppress(ConnectionError):
             while part := connection.recv(2**20):

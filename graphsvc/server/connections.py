@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST: Final = 256
 HEAD_S: Final = 5.0  # from the connection to the end of the first request's head
-READ_S: Final = 10.0  # without reading anything of an answer
+READ_S: Final = 5.0  # without reading anything of an answer
 
 
 class HttpConnection(H11Protocol):
