@@ -147,6 +147,30 @@ def after(db: Connection, position: int) -> Iterator[Stored]:
         position = rows[-1]["id"]
 
 
+def shown_between(db: Connection, viewer: Viewer, since: int, until: int) -> Iterator[int]:
+    """List the events in scope that the viewer may see, behind one position and up to another, in pages."""
+    condition, values = clause(viewer, "e.id")
+    scope, project = ("1", []) if viewer.project is None else ("e.project = ?", [viewer.project])
+    while True:
+        rows = db.execute(
+            f"SELECT e.id FROM events e WHERE e.id > ? AND e.id <= ? AND {scope} AND {condition} ORDER BY e.id LIMIT ?",
+            [since, until, *project, *values, PAGE],
+        ).fetchall()
+        if not rows:
+            return
+        yield from (row["id"] for row in rows)
+        since = rows[-1]["id"]
+
+
+def of_kind(db: Connection, session: int, kind: EventKind, until: int) -> list[Stored]:
+    """List the events of one kind in a session, up to a position."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.session = ? AND e.kind = ? AND e.id <= ? ORDER BY e.seq",
+        (session, kind, until),
+    )
+    return [_stored(row) for row in rows]
+
+
 def position(db: Connection) -> int:
     """Return the newest position of the ledger; 0 when it is empty."""
     return int(db.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchone()[0])
