@@ -78,8 +78,9 @@ async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Resp
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
-        read = await _reader(request, limit, seconds)
         asker = _asker(request)
+        workers.check(asker.session_id)
+        read = await _reader(request, limit, seconds)
         answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
