@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -22,7 +23,7 @@ from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import App, Guard, on_socket
+from graphsvc.server.guard import App, Guard, Owner, on_socket
 from graphsvc.server.pages import File
 from graphsvc.server.workers import Busy, Indexer, Workers
 from graphsvc.store.database import Connection
@@ -63,7 +64,23 @@ def application(settings: Settings, *, token: str, names: frozenset[str], url: s
     ]
     handlers = {HTTPException: _not_served, Exception: _bug}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
-    return Guard(app=app, token=token, hosts=names, open_paths=frozenset({"/health", *served}))
+    return _guarded(app, settings.origins, token=token, names=names, open_paths=frozenset({"/health", *served}))
+
+
+def _guarded(
+    app: App, origins: frozenset[str], *, token: str, names: frozenset[str], open_paths: frozenset[str]
+) -> App:
+    """Put what is served behind its guard. A page of a listed origin may read answers, refusals for its token too."""
+    owned = Owner(app=app, token=token, open_paths=open_paths)
+    shared = CORSMiddleware(
+        owned,
+        allow_origins=sorted(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", client.VIEWER, client.PROJECT, client.CWD, client.CAPTURE],
+        expose_headers=["Retry-After"],
+        allow_private_network=True,
+    )
+    return Guard(app=shared if origins else owned, hosts=names, origins=origins)
 
 
 async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
