@@ -23,10 +23,12 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionContext
+from strawberry.types.graphql import OperationType
 
 from graphsvc import errors
 from graphsvc.api import limits, nodes
 from graphsvc.api.context import Context, Info, argument, given
+from graphsvc.api.live import Reader, Subscription
 from graphsvc.api.queries import Count, Query, count_list
 from graphsvc.api.values import SCALARS
 from graphsvc.envelope import Long, NavResult, SearchResult
@@ -37,6 +39,7 @@ from graphsvc.store.database import interrupted
 
 MAX_FIRST: Final = 100
 _LONGS: Final = range(-(2**63), 2**63)
+_ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
 _log: Final = logging.getLogger("graphsvc")
 
 T = TypeVar("T", NavResult, SearchResult)
@@ -110,6 +113,7 @@ class Schema(strawberry.Schema):
 schema: Final = Schema(
     query=Query,
     mutation=Mutation,
+    subscription=Subscription,
     types=nodes.TYPES,
     config=StrawberryConfig(auto_camel_case=False, scalar_map=SCALARS),
     extensions=[*limits.extensions(), MaskBugs],
@@ -121,13 +125,28 @@ def print_sdl() -> str:
     return f"{schema.as_str()}\n"
 
 
+class Subscribes(errors.GraphsvcError):
+    """The document subscribes to something, so there is no one response."""
+
+
 def respond(
-    document: str, variables: Mapping[str, object], operation: str | None, context: Context
+    document: str,
+    variables: Mapping[str, object],
+    operation: str | None,
+    context: Context,
+    *,
+    reader: Reader | None = None,
 ) -> dict[str, object]:
-    """Execute a document and return the response as JSON values; `data` is left out when nothing was executed."""
+    """Execute a document and return the response as JSON values; `data` is left out when nothing was executed.
+
+    A subscription is executed once for each thing it delivers, by its `reader`; without one it raises Subscribes.
+    """
+    types = _ONCE if reader is None else {OperationType.SUBSCRIPTION}
     try:
-        result = schema.execute_sync(document, dict(variables), context, operation_name=operation)
-    except (CannotGetOperationTypeError, InvalidOperationTypeError):
+        result = schema.execute_sync(document, dict(variables), context, reader, operation, types)
+    except (CannotGetOperationTypeError, InvalidOperationTypeError) as error:
+        if isinstance(error, InvalidOperationTypeError) and error.operation_type is OperationType.SUBSCRIPTION:
+            raise Subscribes("a subscription is answered by an event stream or a WebSocket") from None
         message = "The document has no operation of that name, or several and no name was given."
         return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}]}
     problems = result.errors or []
