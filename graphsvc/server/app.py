@@ -7,14 +7,14 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from graphsvc import __version__, clock
 from graphsvc.api import client, schema
@@ -25,6 +25,9 @@ from graphsvc.server import exchange, pages
 from graphsvc.server.exchange import Question, Refused
 from graphsvc.server.guard import App, Guard, Owner, on_socket
 from graphsvc.server.pages import File
+from graphsvc.server.sockets import Conversation
+from graphsvc.server.sse import EventStream
+from graphsvc.server.streams import Streams
 from graphsvc.server.workers import Busy, Indexer, Workers
 from graphsvc.store.database import Connection
 
@@ -32,14 +35,28 @@ REQUEST_S: Final = 5.0
 CAPTURE_S: Final = 60.0  # a batch is up to sixteen times as large, and stopping it only repeats it
 
 
-def application(settings: Settings, *, token: str, names: frozenset[str], url: str | None = None) -> App:
-    """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`."""
+def application(
+    settings: Settings,
+    *,
+    token: str,
+    names: frozenset[str],
+    url: str | None = None,
+    stopping: asyncio.Event | None = None,
+) -> App:
+    """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`.
+
+    Streams end when `stopping` is set: a server that stops waits for them.
+    """
     workers, indexer, served = Workers(settings), Indexer(settings), pages.files()
+    streams = Streams(workers, indexer.wake, stopping or asyncio.Event())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         indexer.start()
+        watching = asyncio.create_task(streams.tail.watch())
         yield
+        streams.stopping.set()
+        watching.cancel()
         await asyncio.to_thread(indexer.stop)
         await asyncio.to_thread(workers.close)
 
@@ -47,9 +64,12 @@ def application(settings: Settings, *, token: str, names: frozenset[str], url: s
         if request.method != "POST":
             return _page(request, served[pages.PAGE])
         try:
-            return await _graphql(request, workers, indexer)
+            return await _graphql(request, workers, streams)
         except Refused as refused:
             return _refused(refused)
+
+    async def talk(websocket: WebSocket) -> None:
+        await Conversation(websocket, streams, token).run()
 
     async def health(request: Request) -> Response:
         return _health(request, url)
@@ -59,6 +79,7 @@ def application(settings: Settings, *, token: str, names: frozenset[str], url: s
 
     routes = [
         Route(pages.PAGE, graphql, methods=["GET", "POST"]),
+        WebSocketRoute(pages.PAGE, talk),
         Route("/health", health, methods=["GET"]),
         *(Route(path, file, methods=["GET"]) for path in served.keys() - {pages.PAGE}),
     ]
@@ -83,19 +104,27 @@ def _guarded(
     return Guard(app=shared if origins else owned, hosts=names, origins=origins)
 
 
-async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
-    media_type = exchange.accepted_type(request.headers.get("accept"))
+async def _graphql(request: Request, workers: Workers, streams: Streams) -> Response:
+    accept = request.headers.get("accept")
+    media_type = exchange.accepted_type(accept)
     exchange.check_content_type(request.headers.get("content-type"))
     capturing = client.CAPTURE.lower() in request.headers
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
         raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
-        question = exchange.question(raw)
-        asker = _asker(request)
+        question = exchange.question(exchange.json_object(raw))
+        asker = exchange.asker(request.headers.getlist)
+        if media_type == exchange.STREAM:
+            return EventStream(streams.answers(question, asker), streams.stopping)
         content = await workers.run(lambda db: _respond(db, question, asker, media_type), seconds)
         if client.MUTATION.search(question.document):
-            indexer.wake()
+            streams.wrote()
+    except schema.Subscribes:
+        if exchange.streamed(accept):
+            return EventStream(streams.answers(question, asker), streams.stopping)
+        how = f"send 'Accept: {exchange.STREAM}', or use a WebSocket at this path"
+        raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}") from None
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
     except Busy:
@@ -110,25 +139,6 @@ def _respond(db: Connection, question: Question, asker: Asker, media_type: str) 
     context = Context(db=db, asker=asker, clock=clock.system)
     response = schema.respond(question.document, question.variables, question.operation, context)
     return exchange.status(response, media_type), exchange.encoded(response)
-
-
-def _asker(request: Request) -> Asker:
-    """Say who asks. The token is the owner's; the headers narrow what the owner asks as and about."""
-    session_id, project, cwd = (_header(request, name) for name in (client.VIEWER, client.PROJECT, client.CWD))
-    return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
-
-
-def _header(request: Request, name: str) -> str | None:
-    values = request.headers.getlist(name)
-    if len(values) > 1:
-        raise Refused(400, "BAD_REQUEST", f"{name} is given twice")
-    try:
-        value = unquote(values[0], errors="strict") if values else ""
-    except UnicodeDecodeError:
-        value = "\0"
-    if "\0" in value:
-        raise Refused(400, "BAD_REQUEST", f"{name} must be percent-encoded UTF-8")
-    return value or None
 
 
 def _page(request: Request, file: File) -> Response:

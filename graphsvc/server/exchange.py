@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
+from urllib.parse import unquote
 
+from graphsvc.api import client
 from graphsvc.recall import budget
+from graphsvc.recall.scope import Asker
 from graphsvc.server.guard import Refusal
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
+STREAM: Final = "text/event-stream"
 TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
 MAX_BODY: Final = 2**20
 MAX_CAPTURE: Final = 2**24
@@ -46,18 +50,16 @@ class Question:
 
 
 def accepted_type(accept: str | None) -> str:
-    """Choose the media type of the answer; refuse with 406 when none will do."""
+    """Choose the media type of the answer, a stream when nothing else will do; refuse with 406 when that will not."""
     if not accept or not accept.strip():
         return JSON
-    wanted: dict[str, float] = {}
-    for part in accept.split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        found = [match for parameter in parameters if (match := _QUALITY.fullmatch(parameter))]
-        wanted[name.lower()] = float(found[0][1]) if found else 1.0
+    wanted = _wanted(accept)
     ranked = [(_quality(wanted, name), name) for name in TYPES]
     best = max(quality for quality, _ in ranked)
+    if best <= 0 and streamed(accept):
+        return STREAM
     if best <= 0:
-        raise Refused(406, "ACCEPT", f"answers are {RESPONSE} or {JSON}")
+        raise Refused(406, "ACCEPT", f"answers are {RESPONSE} or {JSON}, those of subscriptions {STREAM}")
     return next(name for quality, name in ranked if quality == best)
 
 
@@ -85,8 +87,8 @@ async def body(stream: AsyncIterable[bytes], length: str | None, limit: int, sec
     return b"".join(parts)
 
 
-def question(raw: bytes) -> Question:
-    """Read a body as a GraphQL request; refuse with 400 what is none."""
+def json_object(raw: bytes) -> dict[str, Any]:
+    """Read a body or a message as a JSON object; refuse with 400 what is none."""
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -95,6 +97,11 @@ def question(raw: bytes) -> Question:
         raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
     if _deeper(value, MAX_DEPTH):
         raise Refused(400, "BAD_REQUEST", f"the body is nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def question(value: Mapping[str, Any]) -> Question:
+    """Read an object as a GraphQL request; refuse with 400 what is none."""
     for name, (types, what) in _FIELDS.items():
         if not isinstance(value.get(name), types):
             raise Refused(400, "BAD_REQUEST", f"`{name}` must be {what}")
@@ -107,6 +114,17 @@ def question(raw: bytes) -> Question:
     )
 
 
+def asker(values: Callable[[str], list[str]]) -> Asker:
+    """Say who asks. The token is the owner's; the values of headers narrow what the owner asks as and about."""
+    session_id, project, cwd = (_header(name, values(name)) for name in (client.VIEWER, client.PROJECT, client.CWD))
+    return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
+
+
+def streamed(accept: str | None) -> bool:
+    """Say whether an event stream is asked for by name; `*/*` comes from clients that know nothing of streams."""
+    return _wanted(accept or "").get(STREAM, 0.0) > 0
+
+
 def encoded(response: Mapping[str, object]) -> bytes:
     """Write a response as JSON in UTF-8; a lone surrogate is written as its escape."""
     return budget.line(response).encode("utf-8")
@@ -115,6 +133,27 @@ def encoded(response: Mapping[str, object]) -> bytes:
 def status(response: Mapping[str, object], media_type: str) -> int:
     """Return the status: a request that could not be executed is 400, which the older media type keeps as 200."""
     return 400 if media_type == RESPONSE and "data" not in response else 200
+
+
+def _wanted(accept: str) -> dict[str, float]:
+    wanted: dict[str, float] = {}
+    for part in accept.split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        found = [match for parameter in parameters if (match := _QUALITY.fullmatch(parameter))]
+        wanted[name.lower()] = float(found[0][1]) if found else 1.0
+    return wanted
+
+
+def _header(name: str, values: list[str]) -> str | None:
+    if len(values) > 1:
+        raise Refused(400, "BAD_REQUEST", f"{name} is given twice")
+    try:
+        value = unquote(values[0], errors="strict") if values else ""
+    except UnicodeDecodeError:
+        value = "\0"
+    if "\0" in value:
+        raise Refused(400, "BAD_REQUEST", f"{name} must be percent-encoded UTF-8")
+    return value or None
 
 
 def _quality(wanted: Mapping[str, float], name: str) -> float:
