@@ -17,6 +17,7 @@ from conftest import NOW, PROJECT
 from serving import Socket, serving
 from websockets.exceptions import ConnectionClosed
 
+from graphsvc import resources
 from graphsvc.api import client
 from graphsvc.config import Settings
 from graphsvc.memory import capture
@@ -97,6 +98,18 @@ def test_what_another_process_stores_is_delivered_with_its_position(listen, run,
         assert run("capture", stdin=json.dumps(line).encode()).code == 0
 
         assert next(items) == {"position": 2, "id": "event-2", "body": {"text": "港口九点开"}}
+
+
+@pytest.mark.parametrize("name", resources.names("queries/live", ".graphql"))
+def test_saved_documents_run_with_the_variables_they_name(listen, talk, name):
+    document = resources.text(name)
+    variables = json.loads(document.splitlines()[0].removeprefix("# variables: "))
+    talk.user("good morning")
+    talk.decided("tea is free")
+
+    with listen(document, variables) as items:
+        first = next(items)
+    assert first["body"]["text"] == "good morning" if name.endswith("captured.graphql") else first[0]["to"] == "active"
 
 
 def test_without_after_it_begins_at_the_end_of_the_ledger(served, talk):
