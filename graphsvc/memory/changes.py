@@ -37,13 +37,12 @@ def of(db: Connection, event: Stored) -> list[Change]:
 
 
 def _moved(db: Connection, event: Stored) -> Record | None:
-    """Return the record that an event is about, if it can have moved it."""
+    """Return the record that an event would move."""
     origin = event.meta.get("of")
     if apply.action_of(event) in {"record", "propose"} or not isinstance(origin, str):
         return None
     source = events.by_origin(db, event.project, origin)
-    record = records.get(db, source.id) if source is not None else None
-    return record if record is not None and record.id < event.id <= record.changed_event else None
+    return records.get(db, source.id) if source is not None else None
 
 
 def _steps(db: Connection, record: Record) -> list[tuple[int, str, str]]:
