@@ -12,6 +12,7 @@ from typing import Final
 from graphsvc.errors import InvalidInput
 
 DURABILITIES: Final = {"normal": "NORMAL", "full": "FULL"}
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 _DEFAULT_PORT: Final = re.compile(r"http://.*:80|https://.*:443")  # which no browser writes
 
@@ -25,6 +26,7 @@ class Settings:
 
     home: Path
     durability: str = "normal"
+    log: str = "warning"  # what the service logs: this and what is more serious
     origins: frozenset[str] = frozenset()
 
     @property
@@ -52,7 +54,11 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     durability = env.get("GRAPHSVC_DURABILITY", "normal")
     if durability not in DURABILITIES:
         raise InvalidInput("GRAPHSVC_DURABILITY", f"{durability!r} is unknown", " or ".join(DURABILITIES))
-    return Settings(home=path, durability=durability, origins=_origins(env.get("GRAPHSVC_ORIGINS", "")))
+    log = env.get("GRAPHSVC_LOG", "warning")
+    if log not in LOG_LEVELS:
+        raise InvalidInput("GRAPHSVC_LOG", f"{log!r} is unknown", ", ".join(LOG_LEVELS))
+    origins = _origins(env.get("GRAPHSVC_ORIGINS", ""))
+    return Settings(home=path, durability=durability, log=log, origins=origins)
 
 
 def make_home(settings: Settings) -> None:

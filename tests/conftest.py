@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -209,3 +211,91 @@ def run(home: Path, tmp_path: Path) -> Callable[..., Ran]:
         return Ran(process.returncode, process.stdout.decode(), process.stderr.decode())
 
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A service in a process of its own, asked over a real socket."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    token: str
+
+    def send(self, raw: bytes, read: float = 30) -> bytes:
+        """Send bytes on a connection of their own and return all that comes back until the service closes it."""
+        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=read)) as connection:
+            with suppress(ConnectionError):  # what is refused early is not read to its end
+                connection.sendall(raw)
+            parts = []
+            with suppress(ConnectionError):
+                while part := connection.recv(65_536):
+                    parts.append(part)
+            return b"".join(parts)
+
+    def post(self, body: bytes, headers: dict[str, str] | None = None, path: str = "/graphql") -> Answer:
+        """Send a body as the owner; `headers` replace or add."""
+        about = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}", **(headers or {})}
+        return self.ask("POST", path, body, about)
+
+    def ask(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Answer:
+        """Send any request."""
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            with suppress(ConnectionError):
+                connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+
+    def query(self, document: str, headers: dict[str, str] | None = None, **variables: object) -> Answer:
+        """Ask a document as the owner."""
+        return self.post(json.dumps({"query": document, "variables": variables}).encode(), headers)
+
+    def end(self) -> str:
+        """End the service and return what it wrote to standard error."""
+        self.process.terminate()
+        _, written = self.process.communicate(timeout=30)
+        return written.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request was answered with."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> dict:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str | None:
+        """The machine-readable code of the first error."""
+        errors = self.json.get("errors") or [{}]
+        return errors[0].get("extensions", {}).get("code")
+
+
+@pytest.fixture
+def serving(home: Path, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
+    """Start the real program's service: `serving("--log", "file", env={"GRAPHSVC_LOG": "info"})`."""
+    started = []
+
+    def serving(*arguments: str, env: dict[str, str] | None = None, program: tuple[str, ...] = ("-m", "graphsvc")):
+        process = subprocess.Popen(
+            [sys.executable, *program, "serve", "--port", "0", "--json", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env={**os.environ, "GRAPHSVC_HOME": str(home), **(env or {})},
+        )
+        started.append(process)
+        said = process.stdout.readline()
+        assert said, process.stderr.read().decode()
+        ready = json.loads(said)
+        token = Path(ready["token_file"]).read_text().strip()
+        return Serving(process, int(ready["url"].rsplit(":", 1)[1]), token)
+
+    yield serving
+    for process in started:
+        process.kill()
+        process.communicate()

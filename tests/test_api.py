@@ -22,7 +22,7 @@ from graphql import (
 
 from graphsvc import envelope, resources
 from graphsvc.api import schema
-from graphsvc.api.limits import check_cost
+from graphsvc.api.limits import check_shape
 from graphsvc.model import ASKED_KINDS
 from graphsvc.recall.scope import Asker
 
@@ -271,8 +271,8 @@ def test_depth_of_fields_is_limited():
     def nested(levels):
         return parse("{ " + "a { " * (levels - 1) + "a" + " }" * levels)
 
-    assert check_cost(nested(12)) == []
-    assert "12 fields below each other" in check_cost(nested(13))[0].message
+    assert check_shape(nested(12)) == []
+    assert "12 fields below each other" in check_shape(nested(13))[0].message
 
 
 def test_fragment_cycle_is_an_error_of_validation(ask):

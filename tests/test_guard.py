@@ -43,7 +43,7 @@ ORIGINS = {
     "": False,
 }
 SITES = {None: True, "same-origin": True, "same-site": True, "none": True, "cross-site": False}
-TRANSPORTS = ["GET", "POST", "SSE", "WebSocket"]
+TRANSPORTS = ["page", "GET", "POST", "SSE", "WebSocket"]
 SUBSCRIPTION = "subscription { events_captured { position } }"
 
 
@@ -53,11 +53,11 @@ def served(tmp_path_factory):
         yield service
 
 
-def asked(served, method, headers, body=b""):
+def asked(served, method, headers, body=b"", path="/graphql"):
     """Send a request as it stands; return the status, the headers and what has come of the body."""
     host, port = served.url.removeprefix("http://").split(":")
     lines = [f"{name}: {value}" for name, value in headers if value is not None]
-    head = "\r\n".join([f"{method} /graphql HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""])
+    head = "\r\n".join([f"{method} {path} HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""])
     with closing(socket.create_connection((host, int(port)), timeout=10)) as connection:
         connection.sendall(head.encode("latin-1") + body)
         got = b""
@@ -76,8 +76,10 @@ def enters(served, transport, host, origin, token, site=None):
     if transport == "WebSocket":
         return shaken(served, host, about, token)
     about += [("Host", host), ("Authorization", f"Bearer {token}" if token else None)]
-    if transport == "GET":
+    if transport == "page":
         return asked(served, "GET", [*about, ("Accept", "text/html")])[0]
+    if transport == "GET":
+        return asked(served, "GET", about, path="/graphql?query=%7B__typename%7D")[0]
     document, accept = (SUBSCRIPTION, "text/event-stream") if transport == "SSE" else ("{ __typename }", "*/*")
     body = json.dumps({"query": document}).encode()
     return asked(served, "POST", [*about, ("Content-Type", "application/json"), ("Accept", accept)], body)[0]
@@ -116,7 +118,7 @@ def shaken(served, host, about, token):
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("with_token", [True, False])
 def test_only_listed_hosts_and_origins_get_in_over_every_transport(served, transport, with_token):
-    without = {"GET": 200, "WebSocket": 4403}.get(transport, 401)  # the page is package text
+    without = {"page": 200, "WebSocket": 4403}.get(transport, 401)  # the page is package text
     open_ = 200 if with_token else without
     wrong = [
         (host, origin, status)
@@ -136,7 +138,7 @@ def test_what_another_site_loads_gets_in_for_a_listed_page_only(served, transpor
     assert answers == {site: 200 if near or origin == DASHBOARD else 403 for site, near in SITES.items()}
 
 
-@pytest.mark.parametrize("transport", ["POST", "SSE"])
+@pytest.mark.parametrize("transport", ["GET", "POST", "SSE"])
 def test_wrong_token_is_refused_over_http(served, transport):
     assert enters(served, transport, "127.0.0.1:{port}", None, "wrong") == 401
 

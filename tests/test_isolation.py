@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from graphql import GraphQLObjectType, GraphQLUnionType, build_schema, get_named_type
+from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLUnionType, build_schema, get_named_type
 
 from graphsvc import resources
 from graphsvc.api import client, tool
@@ -318,17 +319,65 @@ def _filters(targets: Targets, chance: random.Random) -> dict[str, object]:
     return {name: value for name, value in every.items() if chance.random() < 0.25}
 
 
-def _nodes(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
-    for target in chance.sample(targets.ids, 6):
-        yield _whole("node", "$id: ID!", "id: $id"), {"id": target}
+def _nodes(targets: Targets, chance: random.Random, thorough: bool) -> Iterator[Call]:
+    types = {one.name.lower(): one for one in SDL.get_possible_types(SDL.type_map["Node"])}
+    for target in targets.ids if thorough else chance.sample(targets.ids, 6):
+        kind = types.get(target.partition("-")[0], types["isolated"])
+        yield f"query ($id: ID!) {{ node(id: $id) {{ id ... on {kind.name} {_fields(kind, 1)} }} }}", {"id": target}
 
 
-def _session_pages(_: Targets, chance: random.Random, __: bool) -> Iterator[Call]:
-    document = _whole("sessions", "$first: Int!, $after: String", "first: $first, after: $after")
-    yield document, {"first": 100}
-    yield document, {"first": chance.randint(1, 3)}
-    yield document, {"first": 2, "after": str(chance.randint(1, 60))}
-    yield _whole("sessions", "$project: String", "project: $project"), {"project": HERE}
+def _node_lists(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
+    ids = chance.sample(targets.ids, 12)
+    yield _whole("nodes", "$ids: [ID!]!", "ids: $ids"), {"ids": ids}
+
+
+def _pages(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]]:
+    """Return the calls of a list: whole, and with each of its arguments now and then."""
+
+    def calls(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
+        field = SDL.query_type.fields[name]
+        possible = {
+            "query": chance.choice((*WORDS, "zzsecret", f"{WORDS[0]}xx")),
+            "session_id": chance.choice(targets.sessions),
+            "since": chance.choice(targets.moments),
+            "until": chance.choice(targets.moments),
+            "updated_after": chance.choice(targets.moments),
+            "order": chance.choice(("asc", "desc")),
+            "root": chance.choice(targets.ids),
+            "project": HERE,
+            "after": f"{chance.randint(63_000_000_000_000_000, 64_000_000_000_000_000)}.{chance.randint(1, 60)}",
+            **{
+                name: chance.sample([*get_named_type(argument.type).values], 2)
+                for name, argument in field.args.items()
+                if name in {"status", "kind", "types"}
+            },
+        }
+        document = _whole(
+            name,
+            ", ".join(f"${name}: {one.type}" for name, one in field.args.items()),
+            ", ".join(f"{name}: ${name}" for name in field.args),
+        )
+        for first in (10, chance.randint(1, 4), chance.randint(1, 4)):
+            given = {name: value for name, value in possible.items() if name in field.args and chance.random() < 0.3}
+            yield document, {"first": first, "order": "desc", **given}
+        yield document, {"first": 10, "order": "desc"}
+
+    return calls
+
+
+def _sums(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
+    document = _whole(
+        "aggregate",
+        "$measure: Measure!, $by: [Dimension!], $zone: TimeZone!, $since: DateTime, $until: DateTime, $session: String,"
+        " $project: String",
+        "measure: $measure, by: $by, zone: $zone, since: $since, until: $until, session_id: $session,"
+        " project: $project",
+    )
+    for measure in get_named_type(SDL.query_type.fields["aggregate"].args["measure"].type).values:
+        by = chance.sample([*get_named_type(SDL.query_type.fields["aggregate"].args["by"].type).values], 2)
+        yield document, {"measure": measure, "by": by, "zone": chance.choice(("UTC", "Asia/Shanghai"))}
+        bounds = {"since": chance.choice(targets.moments), "session": chance.choice(targets.sessions)}
+        yield document, {"measure": measure, "by": by[:1], "zone": "UTC", **bounds}
 
 
 def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
@@ -336,37 +385,57 @@ def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
 
 
+LISTS = ("sessions", "events", "assets", "decisions", "goals", "todos", "candidates", "feedback", "timeline")
 READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = {
     "nav": _navs,
     "search": _searches,
     "node": _nodes,
-    "sessions": _session_pages,
+    "nodes": _node_lists,
+    **{name: _pages(name) for name in LISTS},
+    "aggregate": _sums,
     "stats": _counts,
 }
 
 
-def _whole(name: str, variables: str, arguments: str) -> str:
-    """Write a document that asks for everything a field has."""
-    return f"query ({variables}) {{ {name}({arguments}) {_selection(SDL.query_type.fields[name].type)} }}"
+@lru_cache
+def _whole(name: str, variables: str, arguments: str, depth: int = 1) -> str:
+    """Write a document that asks for everything a field has, and of nodes further in than `depth` for their ids."""
+    return f"query ({variables}) {{ {name}({arguments}) {_selection(SDL.query_type.fields[name].type, depth)} }}"
 
 
-def _selection(kind: object) -> str:
+def _selection(kind: object, depth: int) -> str:
     named = get_named_type(kind)
-    if isinstance(named, GraphQLUnionType):
-        return "{ " + " ".join(f"... on {one.name} {_selection(one)}" for one in named.types) + " }"
     if isinstance(named, GraphQLObjectType):
-        return "{ " + " ".join(f"{name} {_selection(one.type)}" for name, one in named.fields.items()) + " }"
+        return _fields(named, depth)
+    if isinstance(named, GraphQLInterfaceType):
+        return "{ __typename id }"
+    if isinstance(named, GraphQLUnionType):
+        return "{ " + " ".join(f"... on {one.name} {_selection(one, depth)}" for one in named.types) + " }"
     return ""
+
+
+def _fields(kind: GraphQLObjectType, depth: int) -> str:
+    inside = depth - any(one.name == "Node" for one in kind.interfaces)
+    if inside < -1:
+        return "{ id }"
+    return "{ " + " ".join(f"{name} {_selection(one.type, inside)}" for name, one in kind.fields.items()) + " }"
 
 
 def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[object]:
     """Return what a call answers; of a search or a walk the next pages too."""
     execute = client.in_process(world.settings, asker)
     document, given = call
-    if document != "tool":
-        return [dict(execute(document, given))]
     found: list[object] = []
-    while len(found) < pages:
+    while document != "tool" and len(found) < pages:
+        answer = dict(execute(document, given))
+        assert "errors" not in answer, answer
+        found.append(answer)
+        [field] = answer["data"].values()
+        page = field.get("pageInfo") if isinstance(field, dict) else None
+        if page is None or not page["hasNextPage"]:
+            return found
+        given = {**given, "after": page["endCursor"]}
+    while document == "tool" and len(found) < pages:
         line, code = tool.call(given, execute)
         found += [line, code]
         cursor = json.loads(line).get("cursor")

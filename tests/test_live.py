@@ -14,18 +14,19 @@ from urllib.parse import quote
 import httpx
 import pytest
 from conftest import NOW, PROJECT
-from serving import Socket, serving
+from serving import STREAM, Socket, serving
 from websockets.exceptions import ConnectionClosed
 
 from graphsvc import resources
 from graphsvc.api import client
+from graphsvc.api.limits import LIMITS
 from graphsvc.config import Settings
 from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
 from graphsvc.server.connections import ENDING, HEAD_S, MOST
-from graphsvc.server.sockets import INIT_S, OPERATIONS, PROTOCOL, SLOW
+from graphsvc.server.sockets import INIT_S, PROTOCOL, SLOW
 from graphsvc.server.sse import KEEP_S
-from graphsvc.server.streams import POLL_S, SUBSCRIPTIONS
+from graphsvc.server.streams import POLL_S
 from graphsvc.store import database, events
 from graphsvc.web.documents import read
 
@@ -343,6 +344,9 @@ def test_subscription_by_plain_post_is_406_with_a_hint(standing):
 
     assert refused.status_code == 406
     assert "text/event-stream" in refused.json()["errors"][0]["message"]
+    for document in ("{ stats { events } }", "mutation { capture(events: []) { accepted } }", "subscription { x }"):
+        asked = {"params": {"query": document}, "headers": {**standing.authorization, **STREAM}}
+        assert httpx.get(f"{standing.url}/graphql", **asked).status_code == 406, "a URL is no place for a stream"
     assert standing.post("{ __typename }", Accept="application/json, text/event-stream").json() == {
         "data": {"__typename": "Query"}
     }
@@ -461,7 +465,7 @@ def handshake(served):
 
 def test_connection_has_room_for_so_many_operations(standing):
     with standing.socket() as listener:
-        for number in range(OPERATIONS):
+        for number in range(LIMITS["running"].most):
             listener.ask(CAPTURED, name=str(number))
         listener.ask(CAPTURED, name="more")
         refused = listener.receive()
@@ -479,8 +483,8 @@ def test_service_has_room_for_so_many_subscriptions(served, talk):
         one = stack.enter_context(ExitStack())
         stream = one.enter_context(served.stream(CAPTURED, {"after": 0}))
         stream.begun()
-        sockets = [stack.enter_context(served.socket()) for _ in range(SUBSCRIPTIONS // OPERATIONS)]
-        for number in range(SUBSCRIPTIONS - 1):
+        sockets = [stack.enter_context(served.socket()) for _ in range(5)]
+        for number in range(LIMITS["subscriptions"].most - 1):
             sockets[number % len(sockets)].ask(CAPTURED, {"after": 0}, name=str(number))
             sockets[number % len(sockets)].receive()
         with served.stream(CAPTURED, {"after": 0}) as more:

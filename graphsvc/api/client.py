@@ -11,8 +11,10 @@ import json
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,9 @@ from graphsvc.recall.scope import Asker
 
 CONNECT_S: Final = 2
 ANSWER_S: Final = 90  # more than the service gives itself for anything
+PLACE_S: Final = 15  # to wait for a place in the service
+_FIRST_PAUSE_S: Final = 0.1
+_LAST_PAUSE_S: Final = 1.0
 VIEWER: Final = "Graphsvc-Viewer"
 PROJECT: Final = "Graphsvc-Project"
 CWD: Final = "Graphsvc-Cwd"
@@ -137,7 +142,22 @@ def _open(path: Path, timeout: float) -> socket.socket:
 
 
 def _ask(path: Path, method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Mapping[str, object]:
-    """Send one request and return the JSON object it is answered with; raise ServiceError for anything else."""
+    """Send one request and return the JSON object it is answered with; raise ServiceError for anything else.
+
+    A service that has no place begins nothing, so the request is sent again until there is one, for a while.
+    """
+    end, pause = time.monotonic() + PLACE_S, _FIRST_PAUSE_S
+    while True:
+        status, value = _once(path, method, target, body, headers)
+        if status != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > end:
+            return value
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_PAUSE_S)
+
+
+def _once(
+    path: Path, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+) -> tuple[int, Mapping[str, object]]:
     connection = HTTPConnection("localhost")
     with closing(connection):
         try:
@@ -154,4 +174,4 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, headers: Mapp
         raise NoAnswer(f"the service answered {response.status} without JSON") from error
     if not isinstance(value, dict):
         raise NoAnswer(f"the service answered {response.status} without an object")
-    return value
+    return response.status, value

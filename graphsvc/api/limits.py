@@ -1,160 +1,175 @@
-"""What a GraphQL document may cost, decided before anything runs.
-
-One walk measures depth, fields and aliases, each fragment once: a rule that expands spreads as it meets them needs
-exponential time for a chain of fragments that name each other twice.
-"""
+"""What may be asked of the service at once, in one table, and the check of a document before anything runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import groupby
+from threading import Lock
 from typing import Final
 
-from graphql import (
-    DocumentNode,
-    FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
-    GraphQLError,
-    GraphQLSchema,
-    InlineFragmentNode,
-    OperationDefinitionNode,
-    SelectionSetNode,
-    specified_rules,
-)
-from strawberry.extensions import MaxTokensLimiter, ParserCache, SchemaExtension
-from strawberry.schema.schema import validate_document
+from graphql import DocumentNode, GraphQLError, GraphQLSchema, NoFragmentCyclesRule, parse, specified_rules, validate
+from strawberry.extensions import SchemaExtension
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
+from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
-TOKENS: Final = 2_000
-DEPTH: Final = 12
-INTROSPECTION_DEPTH: Final = 16
-FIELDS: Final = 500
-ALIASES: Final = 30
-REPEATS: Final = 50  # of one field in one selection; graphql-core compares each with each
-CACHED: Final = 128  # documents
-_NESTING: Final = 100  # selection sets inside each other, through fragments; the walk recurses
+from graphsvc.api import cost
+from graphsvc.api.cost import Cost
+from graphsvc.api.values import MAX_FIRST, MAX_IDS, MAX_LENGTH
+
+CACHED: Final = 64  # documents
+CACHED_TOKENS: Final = 1_000  # of each
+CACHED_CHARACTERS: Final = 16_384
+ERRORS: Final = 20  # that one answer tells
+_MESSAGE: Final = 500  # characters of an error; it may quote what was sent
+_SMALLER: Final = "ask in several smaller documents"
+_LESS: Final = "ask for smaller pages (first) and shorter texts (length, token_budget), or for fewer things at once"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What a selection costs. `depth` counts fields below each other, `meta` those from `__schema` or `__type` on."""
+class Limit:
+    """At most so many of what; `advice` says what to do about more."""
 
-    depth: int = 0
-    meta: int = 0
-    fields: int = 0
-    aliases: int = 0
-    repeats: int = 0
-    nesting: int = 0
-
-    def beside(self, other: Cost) -> Cost:
-        """Return the cost of both in one selection."""
-        return Cost(
-            depth=max(self.depth, other.depth),
-            meta=max(self.meta, other.meta),
-            fields=self.fields + other.fields,
-            aliases=self.aliases + other.aliases,
-            repeats=max(self.repeats, other.repeats),
-            nesting=max(self.nesting, other.nesting),
-        )
+    most: int
+    what: str
+    advice: str
 
 
 LIMITS: Final = {
-    "depth": (DEPTH, "fields below each other"),
-    "meta": (INTROSPECTION_DEPTH, "introspection fields below each other"),
-    "fields": (FIELDS, "fields"),
-    "aliases": (ALIASES, "aliases"),
-    "repeats": (REPEATS, "repetitions of one field"),
-    "nesting": (_NESTING, "selections inside each other"),
+    "tokens": Limit(2_000, "tokens of a document", "use variables for values, or " + _SMALLER),
+    "operations": Limit(50, "operations in a document", _SMALLER),
+    "depth": Limit(12, "fields below each other", "start from the id of an inner node"),
+    "introspection": Limit(16, "introspection fields below each other", "graphsvc schema prints the types"),
+    "fields": Limit(500, "fields", _SMALLER),
+    "aliases": Limit(30, "aliases", _SMALLER),
+    "pairs": Limit(1_000, "pairs of fields of one name in one place", "ask for each once"),
+    "nesting": Limit(cost.NESTING, "selections inside each other, through fragments", "write them flatter"),
+    "nodes": Limit(10_000, "objects, or thousands of characters, of an answer", _LESS),
+    "first": Limit(MAX_FIRST, "rows of a page", "go on with after"),
+    "length": Limit(MAX_LENGTH, "characters of a part of a text", "go on with offset"),
+    "ids": Limit(MAX_IDS, "ids of nodes", _SMALLER),
+    "document": Limit(65_536, "characters of a document", "use variables for values"),
+    "body": Limit(2**20, "bytes of a request", "ask with less"),
+    "capture": Limit(2**24, "bytes of a request that captures", "send fewer events at a time"),
+    "values": Limit(100, "JSON values inside each other", "send them flatter"),
+    "seconds": Limit(5, "seconds of work for a request", "ask for less"),
+    "capture_seconds": Limit(60, "seconds of work for a request that captures", "send fewer events at a time"),
+    "waiting": Limit(64, "requests inside the service", "try again in a second"),
+    "asker_waiting": Limit(16, "requests of one asker inside the service", "wait for one of yours to be answered"),
+    "running": Limit(20, "operations on one WebSocket", "complete one first"),
+    "subscriptions": Limit(100, "subscriptions in the service", "end one first"),
 }
-
-
-def check_cost(document: DocumentNode) -> list[GraphQLError]:
-    """Return an error for every limit that an operation of the document exceeds."""
-    fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
-    walk = _Walk(fragments)
-    errors = []
-    for node in document.definitions:
-        if isinstance(node, OperationDefinitionNode):
-            cost = walk.selection(node.selection_set, 0)
-            errors += [
-                _error(node, limit, words) for name, (limit, words) in LIMITS.items() if getattr(cost, name) > limit
-            ]
-    return errors
+_MORE: Final = f"There may be more errors than these {ERRORS}."
+_RULES: Final = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
+_SHAPE: Final = ("depth", "introspection", "fields", "aliases", "nesting", "pairs")
 
 
 class Limits(SchemaExtension):
-    """Check cost, then validity; both once a document. What is too expensive is not validated at all."""
+    """Check the shape, then validity, both once a document; then what these variables may make of it.
+
+    What is too expensive is not validated at all.
+    """
+
+    def on_parse(self) -> Iterator[None]:
+        context = self.execution_context
+        if context.query and context.graphql_document is None:
+            known = _VALID.get((context.schema._schema, context.query))
+            context.graphql_document = known or parse(context.query, max_tokens=LIMITS["tokens"].most)
+        yield
 
     def on_validate(self) -> Iterator[None]:
         context = self.execution_context
-        if context.graphql_document is not None:
-            context.pre_execution_errors = _checked(context.schema._schema, context.graphql_document)
+        schema, document = context.schema._schema, context.graphql_document
+        if document is not None:
+            key = (schema, context.query or "")
+            errors = [] if _VALID.get(key) is document else _checked(schema, document)
+            if context.query and not errors:
+                _VALID.keep(key, document)
+            context.pre_execution_errors = errors or check_nodes(
+                schema, document, context.operation_name, context.variables or {}
+            )
         yield
+
+
+class _Documents:
+    """Valid documents by schema and text, those asked for last.
+
+    Few and small ones: each is thousands of objects, and the more there are, the longer garbage collection stops all.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[GraphQLSchema, str], DocumentNode] = OrderedDict()
+
+    def get(self, key: tuple[GraphQLSchema, str]) -> DocumentNode | None:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
+
+    def keep(self, key: tuple[GraphQLSchema, str], document: DocumentNode) -> None:
+        if document.token_count > CACHED_TOKENS or len(key[1]) > CACHED_CHARACTERS:
+            return
+        with self._lock:
+            self._known[key] = document
+            if len(self._known) > CACHED:
+                self._known.popitem(last=False)
+
+
+_VALID: Final = _Documents()
 
 
 def extensions() -> list[type[SchemaExtension] | Callable[[], SchemaExtension]]:
     """List the extensions of the schema that bound a document before it runs."""
-    return [lambda: MaxTokensLimiter(TOKENS), lambda: ParserCache(CACHED), Limits]
+    return [Limits]
 
 
-@lru_cache(CACHED)
+def check_shape(document: DocumentNode) -> list[GraphQLError]:
+    """Return an error for every limit that the text of a document exceeds."""
+    return _exceeded(cost.shape(document))
+
+
+def check_nodes(
+    schema: GraphQLSchema, document: DocumentNode, operation: str | None, variables: dict[str, object]
+) -> list[GraphQLError]:
+    """Return an error when the answer may hold more than it may."""
+    node = cost.operation_named(document, operation)
+    found = Cost(nodes=cost.nodes(schema, document, node, variables)) if node else Cost()
+    error = _error("nodes", found)
+    return [error] if error else []
+
+
+def bounded(errors: list[GraphQLError]) -> list[GraphQLError]:
+    """Return the first errors, and say that there are more when that is not all."""
+    for error in errors:
+        if len(error.message) > _MESSAGE:
+            error.message = f"{error.message[:_MESSAGE]}…"
+    if len(errors) <= ERRORS:
+        return errors
+    return [*errors[:ERRORS], GraphQLError(_MORE)]
+
+
 def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError]:
-    return check_cost(document) or validate_document(schema, document, tuple(specified_rules))
+    if error := _error("operations", Cost(operations=cost.operations(document))):
+        return [error]
+    shape = cost.shape(document)
+    if errors := _exceeded(shape):
+        return errors
+    # What has no end was measured as if it had one, and other rules might not find the end soon.
+    rules = (NoFragmentCyclesRule,) if shape.cyclic else _RULES
+    return bounded(validate(schema, document, rules, max_errors=ERRORS))
 
 
-class _Walk:
-    """The cost of selections, with the fragments already measured."""
-
-    def __init__(self, fragments: Mapping[str, FragmentDefinitionNode]) -> None:
-        self.fragments = fragments
-        self.known: dict[str, Cost] = {}
-
-    def selection(self, node: SelectionSetNode | None, level: int) -> Cost:
-        if node is None:
-            return Cost()
-        if level > _NESTING:
-            return Cost(nesting=level)
-        total = Cost(repeats=_repeats(node), nesting=level)
-        for child in node.selections:
-            if isinstance(child, FieldNode):
-                total = total.beside(self.field(child, level))
-            elif isinstance(child, FragmentSpreadNode):
-                total = total.beside(self.fragment(child.name.value, level))
-            elif isinstance(child, InlineFragmentNode):
-                total = total.beside(self.selection(child.selection_set, level + 1))
-        return total
-
-    def field(self, node: FieldNode, level: int) -> Cost:
-        inside = self.selection(node.selection_set, level + 1)
-        introspects = node.name.value in {"__schema", "__type"}
-        return Cost(
-            depth=0 if introspects else inside.depth + 1,
-            meta=max(inside.depth, inside.meta) + 1 if introspects else inside.meta and inside.meta + 1,
-            fields=inside.fields + 1,
-            aliases=inside.aliases + (node.alias is not None),
-            repeats=inside.repeats,
-            nesting=inside.nesting,
-        )
-
-    def fragment(self, name: str, level: int) -> Cost:
-        # An unknown name or a cycle costs nothing here: validation reports both.
-        if name not in self.known:
-            self.known[name] = Cost()
-            if name in self.fragments:
-                self.known[name] = self.selection(self.fragments[name].selection_set, level + 1)
-        return self.known[name]
+def _exceeded(shape: cost.Shape) -> list[GraphQLError]:
+    return [error for name in _SHAPE if (error := _error(name, shape.all))]
 
 
-def _repeats(node: SelectionSetNode) -> int:
-    names = sorted((child.alias or child.name).value for child in node.selections if isinstance(child, FieldNode))
-    return max((len(list(same)) for _, same in groupby(names)), default=0)
-
-
-def _error(node: OperationDefinitionNode, limit: int, words: str) -> GraphQLError:
+def _error(name: str, measured: Cost) -> GraphQLError | None:
+    limit, costs = LIMITS[name], getattr(measured, name)
+    if costs <= limit.most:
+        return None
+    many = f"{costs} or more" if costs == cost.MOST else str(costs)
     return GraphQLError(
-        f"The document has more than {limit} {words}. Ask in several smaller documents.",
-        nodes=node,
-        extensions={"code": "TOO_EXPENSIVE"},
+        f"More than {limit.most} {limit.what}: this would be {many}; {limit.advice}.",
+        extensions={"code": "TOO_EXPENSIVE", "limit": name, "most": limit.most, "cost": costs},
     )

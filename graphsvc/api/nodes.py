@@ -204,7 +204,10 @@ class Event(Linked):
 
     @strawberry.field(description="What the host said beside the text.")
     def meta(self) -> JSON:
-        return JSON(dict(_texts(self.beside)[self.row.id][1]))
+        meta = _texts(self.beside)[self.row.id][1]
+        if "title" in meta:
+            meta = sessions_beside(self.beside)[self.row.session].row.tells(self.beside.sight.viewer, meta)
+        return JSON(dict(meta))
 
 
 @strawberry.type(description="A file that agents wrote, as its newest visible version stands.")

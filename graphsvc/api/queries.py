@@ -23,6 +23,7 @@ from graphsvc.api.context import Info, Sight, argument, given, sight
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
 from graphsvc.api.pages import TWENTY, After, ByTime, Connection, First, connection
 from graphsvc.api.values import (
+    MAX_IDS,
     AssetKind,
     CandidateStatus,
     DateTime,
@@ -209,9 +210,9 @@ class Query:
 
     @strawberry.field(description="Nodes by their ids, in that order; null where nothing is.")
     def nodes(
-        self, info: Info, ids: Annotated[list[strawberry.ID], argument("Node ids; the first 100 count.")]
+        self, info: Info, ids: Annotated[list[strawberry.ID], argument(f"Node ids; the first {MAX_IDS} count.")]
     ) -> list[Node | None]:
-        return _nodes(sight(info), [str(one) for one in ids[:100]])
+        return _nodes(sight(info), [str(one) for one in ids[:MAX_IDS]])
 
     @strawberry.field(description="Sessions, the most recently active first; `query` looks into titles and ids.")
     def sessions(

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Annotated, Final, TypeVar
 
 import strawberry
-from graphql import GraphQLError
+from graphql import FieldNode, GraphQLError
 from strawberry import UNSET
 from strawberry.extensions import MaskErrors
 from strawberry.scalars import JSON
@@ -39,7 +39,9 @@ from graphsvc.store.database import interrupted
 
 MAX_FIRST: Final = 100
 _LONGS: Final = range(-(2**63), 2**63)
+_READS: Final = frozenset({OperationType.QUERY})
 _ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
+_AGAIN: Final = frozenset({OperationType.SUBSCRIPTION})
 _log: Final = logging.getLogger("graphsvc")
 
 T = TypeVar("T", NavResult, SearchResult)
@@ -96,8 +98,9 @@ class MaskBugs(MaskErrors):
                 "not done in time; ask for less", nodes=error.nodes, path=error.path, extensions=extensions
             )
         correlation = secrets.token_hex(6)
-        path = ".".join(str(part) for part in error.path or ())
-        log_bug(correlation, f"field {path}", error.original_error)
+        # Names of the schema: the path of the error has aliases, which the asker chose.
+        names = ", ".join(node.name.value for node in error.nodes or () if isinstance(node, FieldNode))
+        log_bug(correlation, f"field {names}" if names else "a document", error.original_error)
         message = f"A bug of graphsvc. The log of the service tells more under {correlation}."
         extensions = {"code": "BUG", "correlation_id": correlation}
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
@@ -135,21 +138,32 @@ def respond(
     operation: str | None,
     context: Context,
     *,
+    reads: bool = False,
     reader: Reader | None = None,
 ) -> dict[str, object]:
     """Execute a document and return the response as JSON values; `data` is left out when nothing was executed.
 
-    A subscription is executed once for each thing it delivers, by its `reader`; without one it raises Subscribes.
+    With `reads`, only a query is executed. A subscription is executed once for each thing it delivers, by its `reader`;
+    without one it raises Subscribes.
     """
-    types = _ONCE if reader is None else {OperationType.SUBSCRIPTION}
+    allowed = _READS if reads else _ONCE if reader is None else _AGAIN
     try:
-        result = schema.execute_sync(document, dict(variables), context, reader, operation, types)
-    except (CannotGetOperationTypeError, InvalidOperationTypeError) as error:
-        if isinstance(error, InvalidOperationTypeError) and error.operation_type is OperationType.SUBSCRIPTION:
+        result = schema.execute_sync(document, dict(variables), context, reader, operation, allowed)
+    except InvalidOperationTypeError as error:
+        if not reads and error.operation_type is OperationType.SUBSCRIPTION:
             raise Subscribes("a subscription is answered by an event stream or a WebSocket") from None
+        return {
+            "errors": [
+                {"message": "Only queries are answered here; send it by POST.", "extensions": {"code": "METHOD"}}
+            ]
+        }
+    except CannotGetOperationTypeError:
         message = "The document has no operation of that name, or several and no name was given."
         return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}]}
-    problems = result.errors or []
+    # Not every way to an error passes the extensions: one of their own bugs does not.
+    problems = limits.bounded(
+        [MaskBugs().anonymise_error(one) if _unexpected(one) else one for one in result.errors or []]
+    )
     response: dict[str, object] = {}
     if problems:
         response["errors"] = [dict(error.formatted) for error in problems]
@@ -161,7 +175,8 @@ def respond(
 def log_bug(correlation: str, where: str, error: BaseException | None) -> None:
     """Log where a bug happened; the error's text stays out, it may quote what people said."""
     frames = "".join(traceback.format_tb(error.__traceback__)) if error is not None else ""
-    _log.error("bug %s in %s: %s\n%s", correlation, where, type(error).__name__, frames)
+    about = {"correlation_id": correlation, "where": where, "error": type(error).__name__, "frames": frames}
+    _log.error("bug %(correlation_id)s in %(where)s: %(error)s\n%(frames)s", about)
 
 
 def _capture(context: Context, batch: Sequence[EventInput]) -> CaptureOutcome:

@@ -19,6 +19,7 @@ from graphsvc.store.lists import Place
 
 MAX_FIRST: Final = 100
 MAX_LENGTH: Final = 100_000
+MAX_IDS: Final = 100
 DateTime = NewType("DateTime", str)
 Cursor = NewType("Cursor", str)
 PageSize = NewType("PageSize", int)

@@ -26,11 +26,15 @@ _INDEX_MS: Final = 60_000  # what was replayed is indexed before the command end
     type=click.Path(path_type=Path),
     help="Written when the service answers: url, socket, token_file, pid.",
 )
+@click.option(
+    "--log", "log_file", metavar="FILE", type=click.Path(path_type=Path), help="Log to this file, not standard error."
+)
 @as_json
-def serve(host: str, port: int, ready_file: Path | None, as_json: bool) -> None:
+def serve(host: str, port: int, ready_file: Path | None, log_file: Path | None, as_json: bool) -> None:
     """Answer GraphQL on loopback and on a socket in the home, until stopped.
 
-    With --json, what the ready file says is printed when it answers.
+    With --json, what the ready file says is printed when it answers. GRAPHSVC_LOG says what is logged, a line of JSON
+    each and never what was asked or answered: debug, info (each request), warning (the default) or error.
 
     \b
     graphsvc serve
@@ -47,7 +51,7 @@ def serve(host: str, port: int, ready_file: Path | None, as_json: bool) -> None:
         click.echo(f"graphsvc answers on {ready['url']}/graphql and {ready['socket']}; stop with Ctrl-C", err=True)
         click.echo("for a browser: graphsvc ui --open", err=True)
 
-    service.serve(settings, host=host, port=port, ready_file=ready_file, ready=answering)
+    service.serve(settings, host=host, port=port, ready_file=ready_file, log_file=log_file, ready=answering)
 
 
 @click.command(cls=Command, short_help="Show where a browser asks the running service.")

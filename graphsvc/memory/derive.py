@@ -152,7 +152,7 @@ def _assets(event: Stored, call: Stored | None, view: View) -> Derived:
     cwd = next((value for value in (call.meta.get("cwd"), event.meta.get("cwd")) if isinstance(value, str)), None)
     for path in tools.written(call, event):
         key = paths.key(project, cwd, path)
-        action = "write" if view.asset(event.project, key) else "register"
+        action = "write" if view.written(event, key) else "register"
         yield _made(event, EventKind.ASSET, key, action=action, call=call.origin, path=path)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from starlette.applications import Starlette
@@ -19,20 +20,23 @@ from starlette.websockets import WebSocket
 from graphsvc import __version__, clock
 from graphsvc.api import client, schema
 from graphsvc.api.context import Context
+from graphsvc.api.limits import LIMITS
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import App, Guard, Owner, on_socket
+from graphsvc.server.guard import App, Guard, Owner, asked, on_socket
+from graphsvc.server.indexer import Indexer
+from graphsvc.server.log import Requests
 from graphsvc.server.pages import File
 from graphsvc.server.sockets import Conversation
 from graphsvc.server.sse import EventStream
 from graphsvc.server.streams import Streams
-from graphsvc.server.workers import Busy, Indexer, Workers
+from graphsvc.server.workers import Busy, Workers
 from graphsvc.store.database import Connection
 
-REQUEST_S: Final = 5.0
-CAPTURE_S: Final = 60.0  # a batch is up to sixteen times as large, and stopping it only repeats it
+REQUEST_S: Final = float(LIMITS["seconds"].most)
+CAPTURE_S: Final = float(LIMITS["capture_seconds"].most)  # a large batch takes its time; stopping it only repeats it
 
 
 def application(
@@ -61,7 +65,7 @@ def application(
         await asyncio.to_thread(workers.close)
 
     async def graphql(request: Request) -> Response:
-        if request.method != "POST":
+        if request.method != "POST" and not asked(request.scope):
             return _page(request, served[pages.PAGE])
         try:
             return await _graphql(request, workers, streams)
@@ -85,7 +89,9 @@ def application(
     ]
     handlers = {HTTPException: _not_served, Exception: _bug}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
-    return _guarded(app, settings.origins, token=token, names=names, open_paths=frozenset({"/health", *served}))
+    paths = frozenset({"/health", *served})
+    guard = _guarded(app, settings.origins, token=token, names=names, open_paths=paths)
+    return Requests(app=guard, token=token, paths=paths)
 
 
 def _guarded(
@@ -107,38 +113,61 @@ def _guarded(
 async def _graphql(request: Request, workers: Workers, streams: Streams) -> Response:
     accept = request.headers.get("accept")
     media_type = exchange.accepted_type(accept)
-    exchange.check_content_type(request.headers.get("content-type"))
     capturing = client.CAPTURE.lower() in request.headers
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
-        raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
-        question = exchange.question(exchange.json_object(raw))
+        read = await _reader(request, limit, seconds)
         asker = exchange.asker(request.headers.getlist)
         if media_type == exchange.STREAM:
-            return EventStream(streams.answers(question, asker), streams.stopping)
-        content = await workers.run(lambda db: _respond(db, question, asker, media_type), seconds)
-        if client.MUTATION.search(question.document):
-            streams.wrote()
-    except schema.Subscribes:
-        if exchange.streamed(accept):
-            return EventStream(streams.answers(question, asker), streams.stopping)
-        how = f"send 'Accept: {exchange.STREAM}', or use a WebSocket at this path"
-        raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}") from None
+            return await _streamed(request, workers, streams, read, asker)
+        try:
+            answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
+        except schema.Subscribes:
+            return await _streamed(request, workers, streams, read, asker)
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
-    except Busy:
-        raise Refused(503, "BUSY", "too many requests at once; try again in a second") from None
+    except Busy as busy:
+        exceeded = LIMITS[busy.limit]
+        raise Refused(503, "BUSY", f"{exceeded.most} {exceeded.what} already; {exceeded.advice}") from None
     except ClientDisconnect:
         return Response(status_code=400)
-    status, body = content
-    return Response(body, status, {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"})
+    status, body, stores = answer
+    if stores:
+        streams.wrote()
+    headers = {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"}
+    return Response(body, status, headers | ({"Allow": "POST"} if status == 405 else {}))
 
 
-def _respond(db: Connection, question: Question, asker: Asker, media_type: str) -> tuple[int, bytes]:
+async def _streamed(
+    request: Request, workers: Workers, streams: Streams, read: Callable[[], Question], asker: Asker
+) -> Response:
+    """Answer by an event stream, when the client asks for one."""
+    if not exchange.streamed(request.headers.get("accept")):
+        how = f"send 'Accept: {exchange.STREAM}', or use a WebSocket at this path"
+        raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}")
+    if request.method != "POST":
+        raise Refused(406, "ACCEPT", "an event stream is the answer to a POST")
+    question = await workers.run(lambda _: read(), REQUEST_S, asker.session_id)
+    return EventStream(streams.answers(question, asker), streams.stopping)
+
+
+async def _reader(request: Request, limit: int, seconds: float) -> Callable[[], Question]:
+    """Receive what is asked and return how to read it: that takes time when it is large, and happens off the loop."""
+    if request.method != "POST":
+        return partial(exchange.asked, asked(request.scope))
+    exchange.check_content_type(request.headers.get("content-type"))
+    raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
+    return partial(exchange.question, raw)
+
+
+def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_type: str) -> tuple[int, bytes, bool]:
+    """Return status, body, and whether something may have been stored."""
+    question = read()
     context = Context(db=db, asker=asker, clock=clock.system)
-    response = schema.respond(question.document, question.variables, question.operation, context)
-    return exchange.status(response, media_type), exchange.encoded(response)
+    response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
+    stores = not question.reads and client.MUTATION.search(question.document) is not None
+    return exchange.status(response, media_type), exchange.encoded(response), stores
 
 
 def _page(request: Request, file: File) -> Response:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 from urllib.parse import unquote
 
 from graphsvc.api import client
+from graphsvc.api.limits import LIMITS
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server.guard import Refusal
@@ -19,11 +20,12 @@ JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
 STREAM: Final = "text/event-stream"
 TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
-MAX_BODY: Final = 2**20
-MAX_CAPTURE: Final = 2**24
-MAX_DEPTH: Final = 100  # of the JSON in a body
-MAX_DOCUMENT: Final = 65_536  # characters
+MAX_BODY: Final = LIMITS["body"].most
+MAX_CAPTURE: Final = LIMITS["capture"].most
+MAX_DEPTH: Final = LIMITS["values"].most
+MAX_DOCUMENT: Final = LIMITS["document"].most
 _QUALITY: Final = re.compile(r"q=([01](?:\.\d{0,3})?)", re.IGNORECASE)
+_IN_JSON: Final = frozenset({"variables", "extensions"})  # of a URL
 _FIELDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "query": ((str,), "a string"),
     "variables": ((dict, type(None)), "an object or null"),
@@ -42,11 +44,12 @@ class Refused(Exception):  # carries an answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What was asked: a document, its variables, and which of its operations."""
+    """What was asked: a document, its variables, which of its operations, and whether that may only read."""
 
     document: str
     variables: Mapping[str, object]
     operation: str | None
+    reads: bool = False
 
 
 def accepted_type(accept: str | None) -> str:
@@ -87,31 +90,25 @@ async def body(stream: AsyncIterable[bytes], length: str | None, limit: int, sec
     return b"".join(parts)
 
 
-def json_object(raw: bytes) -> dict[str, Any]:
-    """Read a body or a message as a JSON object; refuse with 400 what is none."""
-    try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise Refused(400, "BAD_REQUEST", "the body is no JSON in UTF-8") from None
+def question(raw: bytes) -> Question:
+    """Read a body as a GraphQL request; refuse with 400 what is none."""
+    value = decoded(raw, "the body")
+    if isinstance(value, list):
+        raise Refused(400, "BATCH", "one document a request; send the documents of a batch one by one")
     if not isinstance(value, dict):
         raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
-    if _deeper(value, MAX_DEPTH):
-        raise Refused(400, "BAD_REQUEST", f"the body is nested deeper than {MAX_DEPTH}")
-    return value
+    return checked(value)
 
 
-def question(value: Mapping[str, Any]) -> Question:
-    """Read an object as a GraphQL request; refuse with 400 what is none."""
-    for name, (types, what) in _FIELDS.items():
-        if not isinstance(value.get(name), types):
-            raise Refused(400, "BAD_REQUEST", f"`{name}` must be {what}")
-    if not value["query"].strip():
-        raise Refused(400, "BAD_REQUEST", "`query` holds no document")
-    if len(value["query"]) > MAX_DOCUMENT:
-        raise Refused(400, "TOO_EXPENSIVE", f"the document is longer than {MAX_DOCUMENT} characters; use variables")
-    return Question(
-        document=value["query"], variables=value.get("variables") or {}, operation=value.get("operationName")
-    )
+def asked(parameters: Iterable[tuple[str, str]]) -> Question:
+    """Read the parameters of a URL as a GraphQL request; refuse with 400 what is none."""
+    value: dict[str, object] = {}
+    for name, text in parameters:
+        if name in value:
+            raise Refused(400, "BAD_REQUEST", f"`{name[:80]}` is given twice")
+        # Left empty means left out, as forms send it.
+        value[name] = decoded(text.encode(errors="replace"), f"`{name}`") if name in _IN_JSON and text else text or None
+    return replace(checked(value), reads=True)
 
 
 def asker(values: Callable[[str], list[str]]) -> Asker:
@@ -132,7 +129,35 @@ def encoded(response: Mapping[str, object]) -> bytes:
 
 def status(response: Mapping[str, object], media_type: str) -> int:
     """Return the status: a request that could not be executed is 400, which the older media type keeps as 200."""
+    errors = response.get("errors")
+    if isinstance(errors, list) and errors[0].get("extensions", {}).get("code") == "METHOD":
+        return 405
     return 400 if media_type == RESPONSE and "data" not in response else 200
+
+
+def decoded(raw: bytes, what: str) -> object:
+    """Read JSON in UTF-8; refuse with 400 what is none, or nested too deeply."""
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused(400, "BAD_REQUEST", f"{what} is no JSON in UTF-8") from None
+    if _deeper(value, MAX_DEPTH):
+        raise Refused(400, "BAD_REQUEST", f"{what} is nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def checked(value: Mapping[str, Any]) -> Question:
+    """Read an object as a GraphQL request; refuse with 400 what is none."""
+    for name, (types, what) in _FIELDS.items():
+        if not isinstance(value.get(name), types):
+            raise Refused(400, "BAD_REQUEST", f"`{name}` must be {what}")
+    if not value["query"].strip():
+        raise Refused(400, "BAD_REQUEST", "`query` holds no document")
+    if len(value["query"]) > MAX_DOCUMENT:
+        raise Refused(400, "TOO_EXPENSIVE", f"the document is longer than {MAX_DOCUMENT} characters; use variables")
+    return Question(
+        document=value["query"], variables=value.get("variables") or {}, operation=value.get("operationName")
+    )
 
 
 def _wanted(accept: str) -> dict[str, float]:

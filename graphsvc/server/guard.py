@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -73,8 +74,9 @@ class Guard:
 class Owner:
     """ASGI middleware: lets pass what has the token of the home.
 
-    GET of an open path needs none: the console page, its assets and the health check are package text. A browser cannot
-    send one with a WebSocket handshake, so there it may come with the first message; a wrong one is refused at once.
+    GET of an open path that asks nothing needs none: the page, its assets and the health check are package text. A
+    browser cannot send one with a WebSocket handshake, so there it may come with the first message; a wrong one is
+    refused at once.
     """
 
     app: App
@@ -93,8 +95,16 @@ class Owner:
         given = values(scope, b"authorization")
         if scope["type"] == "websocket":
             return not given or is_token(given, self.token)
-        reads = scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths
-        return reads or is_token(given, self.token)
+        open_ = scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths and not asked(scope)
+        return open_ or is_token(given, self.token)
+
+
+def asked(scope: Scope) -> list[tuple[str, str]]:
+    """List the parameters of a URL that asks a document; an empty list when it asks for nothing, or for a page."""
+    if any("text/html" in accept for accept in values(scope, b"accept")):
+        return []
+    found = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    return found if any(name == "query" for name, _ in found) else []
 
 
 def on_socket(scope: Scope) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import json
 import logging
 import os
 import signal
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,16 +21,20 @@ from typing import Final
 
 import uvicorn
 
+from graphsvc import __version__
 from graphsvc.api import client
 from graphsvc.api.token import make_token
 from graphsvc.config import Settings, make_home
 from graphsvc.errors import InvalidInput, StoreError
 from graphsvc.memory import rebuild
+from graphsvc.server import log
 from graphsvc.server.app import REQUEST_S, application
 from graphsvc.server.connections import ENDING, MOST, HttpConnection, SocketConnection
 from graphsvc.server.exchange import MAX_BODY
 from graphsvc.server.guard import hosts
 
+_LOG: Final = logging.getLogger("graphsvc")
+_TURN_S: Final = 0.0005
 LOOPBACK: Final = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 
 
@@ -38,9 +44,13 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     ready_file: Path | None = None,
+    log_file: Path | None = None,
     ready: Callable[[Mapping[str, object]], None] = lambda _: None,
 ) -> None:
-    """Serve this home until SIGINT or SIGTERM; when it answers, write `ready_file` and call `ready` with the same."""
+    """Serve this home until SIGINT or SIGTERM; when it answers, write `ready_file` and call `ready` with the same.
+
+    What happens is logged to `log_file`, else to standard error.
+    """
     if host not in LOOPBACK:
         raise InvalidInput("host", f"{host!r} can be reached by other machines", ", ".join(LOOPBACK))
     if not 0 <= port <= 65_535:
@@ -49,6 +59,7 @@ def serve(
         raise InvalidInput("ready_file", f"{ready_file.parent} cannot be written", "a file in a folder that can")
     make_home(settings)
     with ExitStack() as stack:
+        stack.enter_context(log.written(settings.log, log_file))
         stack.enter_context(_only_one(settings))
         # One that a killed service left would be taken for ours.
         _remove(ready_file)
@@ -65,7 +76,7 @@ def serve(
             app,
             http=HttpConnection,
             log_config=None,
-            log_level=logging.CRITICAL,  # uvicorn prints the text of errors; `_bug` logs where they happened
+            log_level=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
@@ -84,7 +95,10 @@ def serve(
         }
         server = _Server(config, stopping, ready_file, about, ready)
         stack.enter_context(_ends_on_signals(server))
-        server.run([tcp, unix])
+        _LOG.info("start %(version)s", {"version": __version__, "pid": os.getpid(), "port": bound})
+        with _prompt():
+            server.run([tcp, unix])
+        _LOG.info("stop %(pid)s", {"pid": os.getpid()})
 
 
 class _Server(uvicorn.Server):
@@ -169,7 +183,7 @@ def _already(path: Path) -> StoreError:
 
 @contextmanager
 def _tcp_socket(host: str, port: int) -> Iterator[socket.socket]:
-    with socket.socket(LOOPBACK[host], socket.SOCK_STREAM) as listener:
+    with socket.socket(LOOPBACK[host], socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1" if host == "localhost" else host, port))
@@ -177,6 +191,24 @@ def _tcp_socket(host: str, port: int) -> Iterator[socket.socket]:
             raise StoreError(f"port {port} of {host} cannot be used: {error.strerror}; choose another, or 0") from error
         listener.listen(MOST)
         yield listener
+
+
+@contextmanager
+def _prompt() -> Iterator[None]:
+    """Let small requests have their turn while large ones keep Python busy.
+
+    A thread that computes gives way ten times as often as usual, and what was imported is not looked through each time
+    that garbage is collected: either kept the event loop waiting for a tenth of a second.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_S)
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        sys.setswitchinterval(before)
 
 
 @contextmanager

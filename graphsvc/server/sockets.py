@@ -10,21 +10,24 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from graphsvc.api import client
+from graphsvc.api.limits import LIMITS
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
 from graphsvc.server.exchange import Question, Refused
 from graphsvc.server.guard import is_token
-from graphsvc.server.streams import Answer, Streams, failed, within
+from graphsvc.server.streams import Answer, Streams, too_many, within
 
 PROTOCOL: Final = "graphql-transport-ws"
 INIT_S: Final = 5.0
-OPERATIONS: Final = 20  # of a connection
+_FIRST: Final = 8_192  # characters of a message from who has not shown a token yet
+_LARGE: Final = 16_384  # characters of a message that is not read on the event loop
 SLOW: Final = 4490  # ours, beside the codes of the protocol
 KNOWN: Final = "graphsvc.known"  # key of the scope: the token was given
 _MAX_REASON: Final = 120  # bytes; a close frame has room for 123
@@ -97,10 +100,16 @@ class Conversation:
         text = message.get("text")
         if text is None:
             raise Closed(4400, "Invalid message: it must be text")
+        if self._asker is None and len(text) > _FIRST:
+            raise Closed(4400, "Invalid message: too long before connection_init")
         try:
-            return exchange.json_object(text.encode())
-        except Refused:
-            raise Closed(4400, "Invalid message: it must be a JSON object, not nested too deeply") from None
+            read = partial(exchange.decoded, text.encode(), "the message")
+            value = await asyncio.to_thread(read) if len(text) > _LARGE else read()
+        except Refused as refused:
+            raise Closed(4400, f"Invalid message: {refused}") from None
+        if not isinstance(value, dict):
+            raise Closed(4400, "Invalid message: it must be a JSON object")
+        return value
 
     async def _hear(self, message: dict[str, Any]) -> None:
         kind = message.get("type")
@@ -145,12 +154,11 @@ class Conversation:
         if name in self._operations:
             raise Closed(4409, f"Subscriber for {name} already exists")
         try:
-            question = exchange.question(payload)
+            question = exchange.checked(payload)
         except Refused as refused:
             raise Closed(4400, f"Invalid message: {refused}") from None
-        if len(self._operations) >= OPERATIONS:
-            problem = f"{OPERATIONS} operations run on this connection; complete one first"
-            await self._send(_error(name, failed("TOO_MANY", problem)))
+        if len(self._operations) >= LIMITS["running"].most:
+            await self._send(_error(name, too_many("running")))
             return
         task = asyncio.create_task(self._answer(name, question, self._asker))
         self._operations[name] = task

@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn
 from graphsvc import clock
 from graphsvc.api import client, schema
 from graphsvc.api.context import Context
+from graphsvc.api.limits import LIMITS
 from graphsvc.api.live import Reader
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
@@ -26,13 +27,13 @@ from graphsvc.server.workers import Busy, Workers
 from graphsvc.store import events
 from graphsvc.store.database import Connection
 
-SUBSCRIPTIONS: Final = 100  # of a process
 SEND_S: Final = 5.0  # a client that has not taken a message in this time is too slow
 READ_S: Final = 5.0
 POLL_S: Final = 0.25  # what other processes store is delivered after this time
 READERS: Final = 2  # threads that subscriptions may hold at once; the others are for requests
 _SLICE: Final = 262_144  # characters after which a slice ends
 _SLICE_S: Final = 0.5
+_OWN: Final = object()  # in the place of an asker: what subscriptions read is nobody's request
 
 _LOG: Final = logging.getLogger("graphsvc")
 
@@ -69,7 +70,7 @@ class Streams:
         """Execute an operation; a subscription goes on until the generator is closed."""
         try:
             try:
-                answer = await self._workers.run(lambda db: _once(db, question, asker), READ_S)
+                answer = await self._workers.run(lambda db: _once(db, question, asker), READ_S, asker.session_id)
             except schema.Subscribes:
                 async with aclosing(self._subscribed(question, asker)) as found:
                     async for one in found:
@@ -80,16 +81,16 @@ class Streams:
                 yield answer
         except TimeoutError:
             yield failed("DEADLINE", f"not done within {READ_S:.0f} s; ask for less")
-        except Busy:
-            yield failed("BUSY", "too many requests at once; try again in a second")
+        except Busy as busy:
+            yield too_many(busy.limit, "BUSY")
         except Exception as error:  # noqa: BLE001 # a bug ends one operation, not the others of its connection
             correlation = secrets.token_hex(6)
             schema.log_bug(correlation, "a stream", error)
             yield failed("BUG", f"a bug of graphsvc; its log tells more under {correlation}")
 
     async def _subscribed(self, question: Question, asker: Asker) -> AsyncGenerator[Answer, None]:
-        if self._open >= SUBSCRIPTIONS:
-            yield failed("TOO_MANY", f"{SUBSCRIPTIONS} subscriptions are open in this service; end one first")
+        if self._open >= LIMITS["subscriptions"].most:
+            yield too_many("subscriptions")
             return
         self._open += 1
         try:
@@ -107,7 +108,7 @@ class Streams:
         while True:
             with suppress(Busy):
                 async with self._turns:
-                    return await self._workers.run(lambda db: _read(db, question, asker, reader), READ_S)
+                    return await self._workers.run(lambda db: _read(db, question, asker, reader), READ_S, _OWN)
             await asyncio.sleep(POLL_S)
 
 
@@ -147,7 +148,7 @@ class Tail:
 
     async def _look(self) -> None:
         try:
-            end = await self._workers.run(events.position, READ_S)
+            end = await self._workers.run(events.position, READ_S, _OWN)
         except (Busy, TimeoutError):
             return
         except Exception as error:  # noqa: BLE001 # whatever it is, the next look may succeed
@@ -170,6 +171,12 @@ async def within(sending: Awaitable[None]) -> None:
 def failed(code: str, message: str) -> Answer:
     """Answer an operation that cannot be executed."""
     return _failed({"errors": [{"message": message, "extensions": {"code": code}}]})
+
+
+def too_many(limit: str, code: str = "TOO_MANY") -> Answer:
+    """Answer an operation that there is no place for."""
+    exceeded = LIMITS[limit]
+    return failed(code, f"{exceeded.most} {exceeded.what} already; {exceeded.advice}")
 
 
 def _failed(response: dict[str, Any]) -> Answer:

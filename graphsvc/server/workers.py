@@ -1,35 +1,55 @@
-"""Threads for what blocks, each with a SQLite connection of its own: some for requests, one for the index."""
+"""Threads for what blocks, each with a SQLite connection of its own; nobody has all of them, and no work has for ever.
+
+A thread cannot be ended from outside. Its statements end because the connection looks at the clock, and what Python
+does between them because an exception is sent to the thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextvars
+import ctypes
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from typing import Final, TypeVar
+from collections import Counter
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
+from graphsvc.api.limits import LIMITS
 from graphsvc.config import Settings
-from graphsvc.recall import index
 from graphsvc.store import database
 from graphsvc.store.database import Connection
 
 THREADS: Final = 4
-WAITING: Final = 64  # requests inside; more are turned away
-POLL_S: Final = 0.5  # what others store is indexed after this time
-STOP_S: Final = 5.0  # a large text may take longer; the process ends without it, and it is indexed at the next start
-_SLICE_MS: Final = 500  # between two looks whether to stop
-_STEPS: Final = 20_000  # virtual machine steps of SQLite between two looks at the clock
-
-_LOG: Final = logging.getLogger("graphsvc")
+ASKER_THREADS: Final = 3  # of them that one asker may hold
+GRACE_S: Final = 0.25  # for statements to end before the thread is sent an exception
+STOP_S: Final = 5.0  # for the work at hand when the service ends
 
 T = TypeVar("T")
 
 
 class Busy(Exception):  # a state of the pool, not an error of anyone
-    """All places are taken."""
+    """No place is left; `limit` names which of `LIMITS` that is."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class Overtime(BaseException):  # whoever catches Exception must not go on
+    """Sent to a thread whose work is not done in its time."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Job:
+    work: Callable[[Connection], Any]
+    asker: Hashable
+    until: float
+    future: Future[Any] = field(default_factory=Future)
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    thread: int | None = None  # that does it now
 
 
 class Workers:
@@ -37,77 +57,142 @@ class Workers:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="graphsvc")
+        self._changed = threading.Condition()
+        # All of these belong to whoever holds `_changed`.
+        self._waiting: list[_Job] = []
+        self._inside: Counter[Hashable] = Counter()
+        self._running: Counter[Hashable] = Counter()
+        self._closed = False
+        self._threads: list[threading.Thread] = []
         self._here = threading.local()
-        self._opened: list[Connection] = []
-        self._places = threading.BoundedSemaphore(WAITING)
 
-    async def run(self, work: Callable[[Connection], T], seconds: float) -> T:
-        """Run `work`; raise Busy when there is no place, TimeoutError when it is not done in time.
-
-        A thread cannot be stopped from outside, so the connection stops it: statements end when the time is over.
-        """
-        if not self._places.acquire(blocking=False):
-            raise Busy
-        job = self._pool.submit(self._work, work, time.monotonic() + seconds)
-        # The place is taken until the thread is free again, not until the asker gave up.
-        job.add_done_callback(lambda _: self._places.release())
-        async with asyncio.timeout(seconds):
-            return await asyncio.wrap_future(job)
+    async def run(self, work: Callable[[Connection], T], seconds: float, asker: Hashable = None) -> T:
+        """Run `work`; raise Busy when there is no place, TimeoutError when it is not done in time."""
+        job = _Job(work=work, asker=asker, until=time.monotonic() + seconds)
+        self._admit(job)
+        overtime = asyncio.get_running_loop().call_later(seconds + GRACE_S, self._stop, job, GRACE_S)
+        try:
+            async with asyncio.timeout(seconds):
+                value: T = await asyncio.wrap_future(job.future)
+        except BaseException:
+            self._withdraw(job)
+            raise
+        finally:
+            if job.future.done():
+                overtime.cancel()
+        return value
 
     def close(self) -> None:
-        """Wait for what runs and close the connections."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        for db in self._opened:
-            db.close()
+        """Wait for what runs; what waits is not begun."""
+        with self._changed:
+            self._closed = True
+            waiting, self._waiting = self._waiting, []
+            self._changed.notify_all()
+        for job in waiting:
+            job.future.cancel()
+        end = time.monotonic() + STOP_S
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
-    def _work(self, work: Callable[[Connection], T], until: float) -> T:
-        db = self._connection()
-        db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    def _admit(self, job: _Job) -> None:
+        with self._changed:
+            if self._inside[job.asker] >= LIMITS["asker_waiting"].most:
+                raise Busy("asker_waiting")
+            if self._inside.total() >= LIMITS["waiting"].most:
+                raise Busy("waiting")
+            self._inside[job.asker] += 1
+            self._waiting.append(job)
+            self._changed.notify()
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            if len(self._threads) < THREADS:
+                thread = threading.Thread(target=self._serve, name="graphsvc-worker", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _withdraw(self, job: _Job) -> None:
+        """Free the place of a job that nobody waits for; one that runs keeps it until its thread is free again."""
+        with self._changed:
+            if job in self._waiting:
+                self._waiting.remove(job)
+                self._leave(job)
+
+    def _stop(self, job: _Job, pause: float) -> None:
+        with self._changed:
+            if job.thread is None:
+                return
+            _send(job.thread, Overtime)
+        # SQLite swallows one that arrives while it asks whether to go on.
+        asyncio.get_running_loop().call_later(pause, self._stop, job, 2 * pause)
+
+    def _serve(self) -> None:
         try:
-            return work(db)
+            while (job := self._take()) is not None:
+                try:
+                    value = self._do(job)
+                except Overtime:
+                    self._release(job)
+                    self._disconnect()  # it may be in the middle of anything
+                    job.future.set_exception(TimeoutError())
+                except BaseException as error:  # noqa: BLE001 # it is raised where the result is awaited
+                    job.future.set_exception(error)
+                else:
+                    job.future.set_result(value)
         finally:
-            db.set_progress_handler(None, 0)
+            self._disconnect()
+
+    def _do(self, job: _Job) -> object:
+        try:
+            with database.within(self._connection(), job.until) as db:
+                return job.context.run(job.work, db)
+        finally:
+            self._release(job)
 
     def _connection(self) -> Connection:
         db: Connection | None = getattr(self._here, "db", None)
         if db is None:
             db = self._here.db = database.connect(self._settings)
-            self._opened.append(db)
         return db
 
+    def _disconnect(self) -> None:
+        db: Connection | None = self._here.__dict__.pop("db", None)
+        if db is not None:
+            db.close()
 
-class Indexer:
-    """Keeps the word index at the end of the ledger, in a thread of its own: a large text takes its time."""
+    def _take(self) -> _Job | None:
+        """Wait for the next job: the longest waiting of those whose askers hold the fewest threads."""
+        with self._changed:
+            while not self._closed:
+                ready = [job for job in self._waiting if self._running[job.asker] < ASKER_THREADS]
+                if not ready:
+                    self._changed.wait()
+                    continue
+                job = min(ready, key=lambda one: self._running[one.asker])
+                self._waiting.remove(job)
+                if job.future.set_running_or_notify_cancel():
+                    self._running[job.asker] += 1
+                    job.thread = threading.get_ident()
+                    return job
+                self._leave(job)
+        return None
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._woken = threading.Event()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="graphsvc-index", daemon=True)
+    def _release(self, job: _Job) -> None:
+        """Take the thread from its job; from here on no exception is sent to it."""
+        with self._changed:
+            if job.thread is None:
+                return
+            _send(job.thread, None)  # first, so that one under way finds nothing half done
+            job.thread = None
+            self._running[job.asker] -= 1
+            self._leave(job)
+            self._changed.notify_all()
 
-    def start(self) -> None:
-        """Begin to index, and go on until `stop`."""
-        self._thread.start()
+    def _leave(self, job: _Job) -> None:
+        self._inside[job.asker] -= 1
+        if not self._inside[job.asker]:
+            del self._inside[job.asker], self._running[job.asker]
 
-    def wake(self) -> None:
-        """Say that something was stored."""
-        self._woken.set()
 
-    def stop(self) -> None:
-        """End after the text at hand."""
-        self._stopped.set()
-        self._woken.set()
-        self._thread.join(STOP_S)
-
-    def _run(self) -> None:
-        with closing(database.connect(self._settings)) as db:
-            while not self._stopped.is_set():
-                self._woken.clear()
-                try:
-                    passed = index.catch_up(db, _SLICE_MS)
-                except database.Error:
-                    _LOG.exception("indexing failed, and goes on in a moment")
-                    passed = 0
-                if not passed:
-                    self._woken.wait(POLL_S)
+def _send(thread: int, error: type[BaseException] | None) -> None:
+    """Send an exception to a thread, or take back one that has not arrived."""
+    value = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), value)

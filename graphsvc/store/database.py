@@ -6,6 +6,7 @@ lock: it fails at once), foreign keys on. The file is created 0600 below a home 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
@@ -22,6 +23,7 @@ from graphsvc.errors import StoreError
 
 BUSY_MS: Final = 30_000  # indexing one very large text holds the write lock for seconds
 Error = sqlite3.Error  # for callers outside of the store
+_STEPS: Final = 20_000  # virtual machine steps between two looks at the clock
 MINIMUM_SQLITE: Final = (3, 37, 0)  # STRICT tables
 _PROJECTIONS: Final = "schema/sqlite/0002_projections.sql"
 
@@ -29,8 +31,14 @@ _PROJECTIONS: Final = "schema/sqlite/0002_projections.sql"
 class Connection(sqlite3.Connection):
     """A connection that takes any text: what cannot be UTF-8 is bound as `storable` writes it, for lookups too."""
 
+    until = math.inf  # when its time is over, by the monotonic clock
+
     def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]  # no mappings here
-        """Run one statement."""
+        """Run one statement, if there is time left."""
+        if time.monotonic() > self.until:
+            error = sqlite3.OperationalError("no time left")
+            error.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
+            raise error
         try:
             return super().execute(sql, parameters)
         except UnicodeEncodeError:
@@ -118,10 +126,25 @@ def transaction(db: Connection) -> Iterator[None]:
         raise
     try:
         yield
+        db.commit()
     except BaseException:
-        db.execute("ROLLBACK")
+        db.rollback()
         raise
-    db.execute("COMMIT")
+
+
+@contextmanager
+def within(db: Connection, until: float) -> Iterator[Connection]:
+    """Run the block with statements that end at that time of the monotonic clock, and wait for locks no longer."""
+    # SQLite does not look at the clock while it waits for a lock, so that wait ends a little earlier.
+    left = int(900 * max(0.0, until - time.monotonic()))
+    db.execute(f"PRAGMA busy_timeout = {min(BUSY_MS, left)}")
+    db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    db.until = until
+    try:
+        yield db
+    finally:
+        db.until = math.inf
+        db.set_progress_handler(None, 0)
 
 
 def interrupted(error: BaseException | None) -> bool:
@@ -139,7 +162,7 @@ def snapshot(db: Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        db.execute("ROLLBACK")
+        db.rollback()
 
 
 def migrations() -> list[tuple[int, str]]:

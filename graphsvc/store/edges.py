@@ -27,7 +27,9 @@ _PLACE: Final = (
     "g.begin_event",
     "g.type",
     "g.other_type",
-    "g.other",
+    # An asset is known by its first version that the viewer may see, not by what the store keeps it under.
+    "CASE g.other_type WHEN 'asset'"
+    " THEN (SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = g.other AND {known}) ELSE g.other END",
 )
 Place = tuple[int, int, int, str, str, int]
 
@@ -86,13 +88,14 @@ def beside(
     """List the first edges of each of several nodes; only those whose other end the viewer may see."""
     touching, values = _beside(viewer, kind, numbers, chosen)
     shown, more = _shown(viewer)
-    columns = ", ".join(f"{column} AS place_{index}" for index, column in enumerate(_PLACE))
+    known, first_version = clause(viewer, "f.event")
+    columns = ", ".join(f"{column} AS place_{index}" for index, column in enumerate(_PLACE)).format(known=known)
     behind = f" WHERE ({', '.join(f'place_{index}' for index in range(len(_PLACE)))}) > (?, ?, ?, ?, ?, ?)"
     rows = db.execute(
         "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY own ORDER BY place_0, place_1, place_2, place_3,"
         f" place_4, place_5) AS number FROM (SELECT {_COLUMNS}, g.own, {columns} FROM {touching} AND {shown})"
         f"{behind if chosen.after else ''}) WHERE number <= ? ORDER BY own, number",
-        [*values, *more, *(chosen.after or ()), first],
+        [*first_version, *values, *more, *(chosen.after or ()), first],
     )
     found: dict[int, list[tuple[Place, Edge]]] = {}
     for row in rows:

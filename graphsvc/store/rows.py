@@ -111,7 +111,7 @@ def scratch(store: Path) -> Iterator[Connection]:
             db.execute("BEGIN")
             run_script(db, projection_ddl())
             yield db
-            db.execute("ROLLBACK")
+            db.rollback()
 
 
 def differences(db: Connection, table: str) -> list[tuple[str, str]]:

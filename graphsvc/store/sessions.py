@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -47,7 +47,14 @@ class SessionRow:
 
     def known_as(self, viewer: Viewer) -> str | None:
         """Return the title; to others none while something is isolated, since the host may have made it from that."""
-        return self.title if not self.hides or viewer.session == self.number else None
+        return self.title if self._open_to(viewer) else None
+
+    def tells(self, viewer: Viewer, meta: Mapping[str, object]) -> dict[str, object]:
+        """Return what the meta of one of its events tells a viewer: of the title no more than `known_as` does."""
+        return {name: value for name, value in meta.items() if name != "title" or self._open_to(viewer)}
+
+    def _open_to(self, viewer: Viewer) -> bool:
+        return not self.hides or viewer.session == self.number
 
 
 def find(db: Connection, viewer: Viewer, name: str) -> SessionRow | None:

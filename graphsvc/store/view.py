@@ -135,6 +135,16 @@ class View:
         ).fetchone()
         return Asset(**dict(row)) if row else None
 
+    def written(self, event: Stored, path: str) -> bool:
+        """Say whether a path was written before this event, as far as all that may see the event know."""
+        condition, values = clause(_readers(event), "v.event")
+        row = self.db.execute(
+            "SELECT 1 FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id"
+            f" WHERE a.project = ? AND a.path = ? AND {condition} LIMIT 1",
+            (event.project, path, *values),
+        ).fetchone()
+        return row is not None
+
     def version_before(self, asset: int, event: Stored) -> Version | None:
         """Return the newest version before this event, among those that all its readers may see."""
         return self._version(asset, event, "(v.at, v.event) < (?, ?)", "DESC")
