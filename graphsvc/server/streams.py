@@ -33,6 +33,7 @@ POLL_S: Final = 0.25  # what other processes store is delivered after this time
 READERS: Final = 2  # threads that subscriptions may hold at once; the others are for requests
 _SLICE: Final = 262_144  # characters after which a slice ends
 _SLICE_S: Final = 0.5
+_TRIES: Final = 3
 _OWN: Final = object()  # in the place of an asker: what subscriptions read is nobody's request
 
 _LOG: Final = logging.getLogger("graphsvc")
@@ -105,11 +106,18 @@ class Streams:
             self._open -= 1
 
     async def _slice(self, question: Question, asker: Asker, reader: Reader) -> tuple[list[Answer], Reader | None]:
+        late = 0
         while True:
-            with suppress(Busy):
+            try:
                 async with self._turns:
                     return await self._workers.run(lambda db: _read(db, question, asker, reader), READ_S, _OWN)
-            await asyncio.sleep(POLL_S)
+            except Busy:
+                await asyncio.sleep(POLL_S)
+            except TimeoutError:
+                # Others may have kept every thread for as long; what is too slow on its own stays so.
+                late += 1
+                if late == _TRIES:
+                    raise
 
 
 class Tail:
