@@ -22,7 +22,7 @@ from graphql import (
 
 from graphsvc import envelope, resources
 from graphsvc.api import schema
-from graphsvc.api.limits import check_shape
+from graphsvc.api.limits import LIMITS, check_shape
 from graphsvc.model import ASKED_KINDS
 from graphsvc.recall.scope import Asker
 
@@ -291,3 +291,18 @@ def test_operation_that_is_not_there_is_a_request_error(ask, db, clock):
 
 def test_usual_introspection_is_within_the_limits(ask):
     assert "errors" not in ask(get_introspection_query())
+
+
+def test_cost_is_what_the_limits_measure(ask):
+    document = (
+        "query a($n: PageSize!) { cost { nodes fields depth aliases tokens }"
+        " events(first: $n) { edges { node { ...f } } } }"
+        " fragment f on Event { id session { title } }"
+    )
+
+    few, many = (ask(document, n=n)["data"]["cost"] for n in (1, 100))
+
+    assert few["nodes"] * 50 < many["nodes"] < LIMITS["nodes"].most
+    assert {name: few[name] for name in ("fields", "depth", "aliases", "tokens")} == {
+        "fields": 12, "depth": 5, "aliases": 0, "tokens": 47,
+    }  # fmt: skip

@@ -321,7 +321,7 @@ def _filters(targets: Targets, chance: random.Random) -> dict[str, object]:
 
 def _nodes(targets: Targets, chance: random.Random, thorough: bool) -> Iterator[Call]:
     types = {one.name.lower(): one for one in SDL.get_possible_types(SDL.type_map["Node"])}
-    for target in targets.ids if thorough else chance.sample(targets.ids, 6):
+    for target in chance.sample(targets.ids, 20 if thorough else 4):
         kind = types.get(target.partition("-")[0], types["isolated"])
         yield f"query ($id: ID!) {{ node(id: $id) {{ id ... on {kind.name} {_fields(kind, 1)} }} }}", {"id": target}
 
@@ -357,7 +357,7 @@ def _pages(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]
             ", ".join(f"${name}: {one.type}" for name, one in field.args.items()),
             ", ".join(f"{name}: ${name}" for name in field.args),
         )
-        for first in (10, chance.randint(1, 4), chance.randint(1, 4)):
+        for first in (10, chance.randint(1, 4)):
             given = {name: value for name, value in possible.items() if name in field.args and chance.random() < 0.3}
             yield document, {"first": first, "order": "desc", **given}
         yield document, {"first": 10, "order": "desc"}
@@ -385,6 +385,10 @@ def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
 
 
+def _bounds(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
+    yield resources.text("queries/dashboard/limits.graphql"), {}
+
+
 LISTS = ("sessions", "events", "assets", "decisions", "goals", "todos", "candidates", "feedback", "timeline")
 READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = {
     "nav": _navs,
@@ -394,6 +398,8 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     **{name: _pages(name) for name in LISTS},
     "aggregate": _sums,
     "stats": _counts,
+    "limits": _bounds,
+    "cost": _bounds,
 }
 
 
@@ -416,7 +422,7 @@ def _selection(kind: object, depth: int) -> str:
 
 def _fields(kind: GraphQLObjectType, depth: int) -> str:
     inside = depth - any(one.name == "Node" for one in kind.interfaces)
-    if inside < -1:
+    if inside < 0:
         return "{ id }"
     return "{ " + " ".join(f"{name} {_selection(one.type, inside)}" for name, one in kind.fields.items()) + " }"
 
@@ -430,7 +436,7 @@ def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[obj
         answer = dict(execute(document, given))
         assert "errors" not in answer, answer
         found.append(answer)
-        [field] = answer["data"].values()
+        field = next(iter(answer["data"].values()))
         page = field.get("pageInfo") if isinstance(field, dict) else None
         if page is None or not page["hasNextPage"]:
             return found

@@ -15,11 +15,13 @@ from enum import Enum
 from typing import Annotated, Any, Final, TypeVar
 
 import strawberry
+from graphql import parse
 from strawberry import UNSET
 
 from graphsvc import clock, errors
-from graphsvc.api import nodes
+from graphsvc.api import cost, nodes
 from graphsvc.api.context import Info, Sight, argument, given, sight
+from graphsvc.api.limits import LIMITS
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
 from graphsvc.api.pages import TWENTY, After, ByTime, Connection, First, connection
 from graphsvc.api.values import (
@@ -122,6 +124,23 @@ class Aggregate:
     notes: list[str] | None = strawberry.field(description="What the reader should know about it.")
 
 
+@strawberry.type(description="The most of something that may be asked for at once.")
+class Limit:
+    name: str = strawberry.field(description="Its name, as errors tell it.")
+    most: Long = strawberry.field(description="How many.")
+    what: str = strawberry.field(description="Of what.")
+    advice: str = strawberry.field(description="What to do about more.")
+
+
+@strawberry.type(description="What the document that asks for it costs; `limits` tells how much of each it may.")
+class Cost:
+    tokens: Long = strawberry.field(description="Tokens of the document.")
+    depth: Long = strawberry.field(description="Fields below each other.")
+    fields: Long = strawberry.field(description="Fields, with what fragments add.")
+    aliases: Long = strawberry.field(description="Aliases.")
+    nodes: Long = strawberry.field(description="Objects and thousands of characters that the answer may hold at most.")
+
+
 @strawberry.type(description="Something that happened to a node.")
 class TimelineEntry:
     at: DateTime = strawberry.field(description="When.")
@@ -141,7 +160,7 @@ OfSession = Annotated[str | None, argument("Only this session.")]
 From = Annotated[str | None, argument("ISO 8601 time or date, inclusive.")]
 To = Annotated[str | None, argument("ISO 8601 time or date, inclusive.")]
 Sorted = Annotated[Order | None, argument("By time. Left out, a query is ordered by score, a listing newest first.")]
-Limit = Annotated[int | None, argument("Most rows, 1 to 50; 20 when left out.")]
+Rows = Annotated[int | None, argument("Most rows, 1 to 50; 20 when left out.")]
 Budget = Annotated[Long | None, argument("Most tokens of the printed answer, 60 or more; 4000 when left out.")]
 Resume = Annotated[str | None, argument("The cursor of the previous answer, with the same other arguments.")]
 Project = Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")]
@@ -169,7 +188,7 @@ class Query:
         since: From = UNSET,
         until: To = UNSET,
         order: Sorted = UNSET,
-        limit: Limit = UNSET,
+        limit: Rows = UNSET,
         token_budget: Budget = UNSET,
         cursor: Resume = UNSET,
         project: Project = UNSET,
@@ -188,7 +207,7 @@ class Query:
         query: Words = UNSET,
         kind: OfKind = UNSET,
         session_id: OfSession = UNSET,
-        limit: Limit = UNSET,
+        limit: Rows = UNSET,
         since: From = UNSET,
         until: To = UNSET,
         order: Sorted = UNSET,
@@ -392,6 +411,14 @@ class Query:
         asked = _Asked(UNSET, session_id, since, until, UNSET, Order.ASC, TWENTY, UNSET, project)
         return _aggregate(info, asked, measure, list(dict.fromkeys(words(by))), zone)
 
+    @strawberry.field(description="How much may be asked for at once.")
+    def limits(self) -> list[Limit]:
+        return [Limit(name=name, most=Long(one.most), what=one.what, advice=one.advice) for name, one in LIMITS.items()]
+
+    @strawberry.field(description="What this document costs.")
+    def cost(self, info: Info) -> Cost:
+        return _cost(info)
+
     @strawberry.field(description="How much is kept, as far as the asker may see it.")
     def stats(self, info: Info, project: Project = UNSET) -> Stats:
         return _stats(sight(info, given(project)))
@@ -585,6 +612,14 @@ def _aggregate(info: Info, asked: _Asked, measure: Measure, by: Sequence[str], z
         capped=summed.capped,
         notes=[*seen.notes] or None,
     )
+
+
+def _cost(info: Info) -> Cost:
+    asked = info._raw_info  # the library's own has no document
+    name = asked.operation.name.value if asked.operation.name else None
+    source = asked.operation.loc.source if asked.operation.loc else ""
+    spent = cost.measure(asked.schema, parse(source), name, info.variable_values)
+    return Cost(**{field: Long(getattr(spent, field)) for field in ("tokens", "depth", "fields", "aliases", "nodes")})
 
 
 def _stats(seen: Sight) -> Stats:
