@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +13,21 @@ from graphsvc.errors import InvalidInput
 
 DURABILITIES: Final = {"normal": "NORMAL", "full": "FULL"}
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+_DEFAULT_PORT: Final = re.compile(r"http://.*:80|https://.*:443")  # which no browser writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`durability` normal survives the death of a process, full survives the loss of power too."""
+    """`durability` normal survives the death of a process, full survives the loss of power too.
+
+    `origins` are the pages beside its own that may use the service.
+    """
 
     home: Path
     durability: str = "normal"
     log: str = "warning"  # what the service logs: this and what is more serious
+    origins: frozenset[str] = frozenset()
 
     @property
     def database(self) -> Path:
@@ -36,7 +43,7 @@ class Settings:
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read GRAPHSVC_HOME (else XDG_DATA_HOME/graphsvc, else ~/.local/share/graphsvc), …_DURABILITY and …_LOG."""
+    """Read GRAPHSVC_HOME (else XDG_DATA_HOME/graphsvc, else ~/.local/share/graphsvc) and the other settings."""
     if home := env.get("GRAPHSVC_HOME"):
         try:
             path = Path(home).expanduser().absolute()
@@ -50,7 +57,8 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     log = env.get("GRAPHSVC_LOG", "warning")
     if log not in LOG_LEVELS:
         raise InvalidInput("GRAPHSVC_LOG", f"{log!r} is unknown", ", ".join(LOG_LEVELS))
-    return Settings(home=path, durability=durability, log=log)
+    origins = _origins(env.get("GRAPHSVC_ORIGINS", ""))
+    return Settings(home=path, durability=durability, log=log, origins=origins)
 
 
 def make_home(settings: Settings) -> None:
@@ -58,3 +66,13 @@ def make_home(settings: Settings) -> None:
     if not settings.home.is_dir():
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings.home.chmod(0o700)
+
+
+def _origins(listed: str) -> frozenset[str]:
+    """Read a list of origins, each as a browser writes it: no pattern and no path, for both would let in more."""
+    found = frozenset(one.strip().lower() for one in listed.split(",") if one.strip())
+    for one in sorted(found):
+        if not _ORIGIN.fullmatch(one) or _DEFAULT_PORT.fullmatch(one):
+            allowed = "exact origins with commas between them, such as http://localhost:3000"
+            raise InvalidInput("GRAPHSVC_ORIGINS", f"{one[:200]!r} is no origin that a browser sends", allowed)
+    return found

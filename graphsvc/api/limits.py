@@ -56,6 +56,8 @@ LIMITS: Final = {
     "capture_seconds": Limit(60, "seconds of work for a request that captures", "send fewer events at a time"),
     "waiting": Limit(64, "requests inside the service", "try again in a second"),
     "asker_waiting": Limit(16, "requests of one asker inside the service", "wait for one of yours to be answered"),
+    "running": Limit(20, "operations on one WebSocket", "complete one first"),
+    "subscriptions": Limit(100, "subscriptions in the service", "end one first"),
 }
 _MORE: Final = f"There may be more errors than these {ERRORS}."
 _RULES: Final = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)

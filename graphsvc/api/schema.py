@@ -28,6 +28,7 @@ from strawberry.types.graphql import OperationType
 from graphsvc import errors
 from graphsvc.api import limits, nodes
 from graphsvc.api.context import Context, Info, argument, given
+from graphsvc.api.live import Reader, Subscription
 from graphsvc.api.queries import Count, Query, count_list
 from graphsvc.api.values import SCALARS
 from graphsvc.envelope import Long, NavResult, SearchResult
@@ -38,6 +39,9 @@ from graphsvc.store.database import BusyError, interrupted
 
 MAX_FIRST: Final = 100
 _LONGS: Final = range(-(2**63), 2**63)
+_READS: Final = frozenset({OperationType.QUERY})
+_ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
+_AGAIN: Final = frozenset({OperationType.SUBSCRIPTION})
 _log: Final = logging.getLogger("graphsvc")
 
 T = TypeVar("T", NavResult, SearchResult)
@@ -118,6 +122,7 @@ class Schema(strawberry.Schema):
 schema: Final = Schema(
     query=Query,
     mutation=Mutation,
+    subscription=Subscription,
     types=nodes.TYPES,
     config=StrawberryConfig(auto_camel_case=False, scalar_map=SCALARS),
     extensions=[*limits.extensions(), MaskBugs],
@@ -129,19 +134,30 @@ def print_sdl() -> str:
     return f"{schema.as_str()}\n"
 
 
+class Subscribes(errors.GraphsvcError):
+    """The document subscribes to something, so there is no one response."""
+
+
 def respond(
-    document: str, variables: Mapping[str, object], operation: str | None, context: Context, *, reads: bool = False
+    document: str,
+    variables: Mapping[str, object],
+    operation: str | None,
+    context: Context,
+    *,
+    reads: bool = False,
+    reader: Reader | None = None,
 ) -> dict[str, object]:
     """Execute a document and return the response as JSON values; `data` is left out when nothing was executed.
 
-    With `reads`, only a query is executed.
+    With `reads`, only a query is executed. A subscription is executed once for each thing it delivers, by its `reader`;
+    without one it raises Subscribes.
     """
-    allowed = [OperationType.QUERY] if reads else [OperationType.QUERY, OperationType.MUTATION]
+    allowed = _READS if reads else _ONCE if reader is None else _AGAIN
     try:
-        result = schema.execute_sync(
-            document, dict(variables), context, operation_name=operation, allowed_operation_types=allowed
-        )
-    except InvalidOperationTypeError:
+        result = schema.execute_sync(document, dict(variables), context, reader, operation, allowed)
+    except InvalidOperationTypeError as error:
+        if not reads and error.operation_type is OperationType.SUBSCRIPTION:
+            raise Subscribes("a subscription is answered by an event stream or a WebSocket") from None
         return {
             "errors": [
                 {"message": "Only queries are answered here; send it by POST.", "extensions": {"code": "METHOD"}}

@@ -59,6 +59,14 @@ def action_of(event: Stored | Event) -> str:
     return action if isinstance(action, str) else "record"
 
 
+def first_status(event: Stored) -> str:
+    """Return the status of the record that an event creates."""
+    stated = event.meta.get("status")
+    if event.kind is EventKind.TODO and isinstance(stated, str) and stated in {"pending", "done", "dropped"}:
+        return stated
+    return "proposed" if action_of(event) == "propose" else states.INITIAL[event.kind][0]
+
+
 def may_change(event: Stored, record: Record, view: View) -> bool:
     """Say whether an event may move a record: of its project, and as visible as the event is.
 
@@ -321,23 +329,20 @@ def _record(event: Stored, view: View) -> Rows:
     """Records: an event that creates one gives it its number, the others move it along its machine."""
     action = action_of(event)
     if action in CREATES:
-        yield from _create(event, view, action)
+        yield from _create(event, view)
     if action not in {"record", "propose", "snapshot"}:
         yield from _move(event, view, action)
 
 
-def _create(event: Stored, view: View, action: str) -> Rows:
+def _create(event: Stored, view: View) -> Rows:
     kind = NodeType(event.kind)
     evidence = view.ids_of_origins(event, _texts(event.meta.get("evidence"))) or [event.id]
-    status = event.meta.get("status")
-    initial = "proposed" if action == "propose" else states.INITIAL[kind][0]
-    stated = kind is NodeType.TODO and isinstance(status, str) and status in {"pending", "done", "dropped"}
     yield Record(
         id=event.id,
         type=kind,
         project=event.project,
         session=event.session,
-        status=str(status) if stated else initial,
+        status=first_status(event),
         text=event.body,
         scope=_text(event.meta.get("scope")) or "project",
         key=_text(event.meta.get("key")),

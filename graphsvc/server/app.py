@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
-from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from graphsvc import __version__, clock
 from graphsvc.api import client, schema
@@ -24,10 +25,13 @@ from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import App, Guard, asked, on_socket
+from graphsvc.server.guard import App, Guard, Owner, asked, on_socket
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
 from graphsvc.server.pages import File
+from graphsvc.server.sockets import Conversation
+from graphsvc.server.sse import EventStream
+from graphsvc.server.streams import Streams
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store.database import Connection
 
@@ -35,14 +39,28 @@ REQUEST_S: Final = float(LIMITS["seconds"].most)
 CAPTURE_S: Final = float(LIMITS["capture_seconds"].most)  # a large batch takes its time; stopping it only repeats it
 
 
-def application(settings: Settings, *, token: str, names: frozenset[str], url: str | None = None) -> App:
-    """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`."""
+def application(
+    settings: Settings,
+    *,
+    token: str,
+    names: frozenset[str],
+    url: str | None = None,
+    stopping: asyncio.Event | None = None,
+) -> App:
+    """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`.
+
+    Streams end when `stopping` is set: a server that stops waits for them.
+    """
     workers, indexer, served = Workers(settings), Indexer(settings), pages.files()
+    streams = Streams(workers, indexer.wake, stopping or asyncio.Event())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         indexer.start()
+        watching = asyncio.create_task(streams.tail.watch())
         yield
+        streams.stopping.set()
+        watching.cancel()
         await asyncio.to_thread(indexer.stop)
         await asyncio.to_thread(workers.close)
 
@@ -50,9 +68,12 @@ def application(settings: Settings, *, token: str, names: frozenset[str], url: s
         if request.method != "POST" and not asked(request.scope):
             return _page(request, served[pages.PAGE])
         try:
-            return await _graphql(request, workers, indexer)
+            return await _graphql(request, workers, streams)
         except Refused as refused:
             return _refused(refused)
+
+    async def talk(websocket: WebSocket) -> None:
+        await Conversation(websocket, streams, token).run()
 
     async def health(request: Request) -> Response:
         return _health(request, url)
@@ -62,26 +83,49 @@ def application(settings: Settings, *, token: str, names: frozenset[str], url: s
 
     routes = [
         Route(pages.PAGE, graphql, methods=["GET", "POST"]),
+        WebSocketRoute(pages.PAGE, talk),
         Route("/health", health, methods=["GET"]),
         *(Route(path, file, methods=["GET"]) for path in served.keys() - {pages.PAGE}),
     ]
     handlers = {HTTPException: _not_served, Exception: _bug}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     paths = frozenset({"/health", *served})
-    guard = Guard(app=app, token=token, hosts=names, open_paths=paths)
+    guard = _guarded(app, settings.origins, token=token, names=names, open_paths=paths)
     return Requests(app=guard, token=token, paths=paths)
 
 
-async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Response:
-    media_type = exchange.accepted_type(request.headers.get("accept"))
+def _guarded(
+    app: App, origins: frozenset[str], *, token: str, names: frozenset[str], open_paths: frozenset[str]
+) -> App:
+    """Put what is served behind its guard. A page of a listed origin may read answers, refusals for its token too."""
+    owned = Owner(app=app, token=token, open_paths=open_paths)
+    shared = CORSMiddleware(
+        owned,
+        allow_origins=sorted(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", client.VIEWER, client.PROJECT, client.CWD, client.CAPTURE],
+        expose_headers=["Retry-After"],
+        allow_private_network=True,
+    )
+    return Guard(app=shared if origins else owned, hosts=names, origins=origins)
+
+
+async def _graphql(request: Request, workers: Workers, streams: Streams) -> Response:
+    accept = request.headers.get("accept")
+    media_type = exchange.accepted_type(accept)
     capturing = client.CAPTURE.lower() in request.headers
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
-        asker = _asker(request)
+        asker = exchange.asker(request.headers.getlist)
         workers.check(asker.session_id)
         read = await _reader(request, limit, seconds)
-        answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
+        if media_type == exchange.STREAM:
+            return await _streamed(request, workers, streams, read, asker)
+        try:
+            answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
+        except schema.Subscribes:
+            return await _streamed(request, workers, streams, read, asker)
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
     except Busy as busy:
@@ -91,9 +135,22 @@ async def _graphql(request: Request, workers: Workers, indexer: Indexer) -> Resp
         return Response(status_code=400)
     status, body, stores = answer
     if stores:
-        indexer.wake()
+        streams.wrote()
     headers = {"Cache-Control": "no-store", "Content-Type": f"{media_type}; charset=utf-8"}
     return Response(body, status, headers | ({"Allow": "POST"} if status == 405 else {}))
+
+
+async def _streamed(
+    request: Request, workers: Workers, streams: Streams, read: Callable[[], Question], asker: Asker
+) -> Response:
+    """Answer by an event stream, when the client asks for one."""
+    if not exchange.streamed(request.headers.get("accept")):
+        how = f"send 'Accept: {exchange.STREAM}', or use a WebSocket at this path"
+        raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}")
+    if request.method != "POST":
+        raise Refused(406, "ACCEPT", "an event stream is the answer to a POST")
+    question = await workers.run(lambda _: read(), REQUEST_S, asker.session_id)
+    return EventStream(streams.answers(question, asker), streams.stopping)
 
 
 async def _reader(request: Request, limit: int, seconds: float) -> Callable[[], Question]:
@@ -112,25 +169,6 @@ def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_t
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
     stores = not question.reads and client.MUTATION.search(question.document) is not None
     return exchange.status(response, media_type), exchange.encoded(response), stores
-
-
-def _asker(request: Request) -> Asker:
-    """Say who asks. The token is the owner's; the headers narrow what the owner asks as and about."""
-    session_id, project, cwd = (_header(request, name) for name in (client.VIEWER, client.PROJECT, client.CWD))
-    return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
-
-
-def _header(request: Request, name: str) -> str | None:
-    values = request.headers.getlist(name)
-    if len(values) > 1:
-        raise Refused(400, "BAD_REQUEST", f"{name} is given twice")
-    try:
-        value = unquote(values[0], errors="strict") if values else ""
-    except UnicodeDecodeError:
-        value = "\0"
-    if "\0" in value:
-        raise Refused(400, "BAD_REQUEST", f"{name} must be percent-encoded UTF-8")
-    return value or None
 
 
 def _page(request: Request, file: File) -> Response:

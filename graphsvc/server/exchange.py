@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
+from urllib.parse import unquote
 
+from graphsvc.api import client
 from graphsvc.api.limits import LIMITS
 from graphsvc.recall import budget
+from graphsvc.recall.scope import Asker
 from graphsvc.server.guard import Refusal
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
+STREAM: Final = "text/event-stream"
 TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
 MAX_BODY: Final = LIMITS["body"].most
 MAX_CAPTURE: Final = LIMITS["capture"].most
@@ -49,18 +53,16 @@ class Question:
 
 
 def accepted_type(accept: str | None) -> str:
-    """Choose the media type of the answer; refuse with 406 when none will do."""
+    """Choose the media type of the answer, a stream when nothing else will do; refuse with 406 when that will not."""
     if not accept or not accept.strip():
         return JSON
-    wanted: dict[str, float] = {}
-    for part in accept.split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        found = [match for parameter in parameters if (match := _QUALITY.fullmatch(parameter))]
-        wanted[name.lower()] = float(found[0][1]) if found else 1.0
+    wanted = _wanted(accept)
     ranked = [(_quality(wanted, name), name) for name in TYPES]
     best = max(quality for quality, _ in ranked)
+    if best <= 0 and streamed(accept):
+        return STREAM
     if best <= 0:
-        raise Refused(406, "ACCEPT", f"answers are {RESPONSE} or {JSON}")
+        raise Refused(406, "ACCEPT", f"answers are {RESPONSE} or {JSON}, those of subscriptions {STREAM}")
     return next(name for quality, name in ranked if quality == best)
 
 
@@ -90,12 +92,12 @@ async def body(stream: AsyncIterable[bytes], length: str | None, limit: int, sec
 
 def question(raw: bytes) -> Question:
     """Read a body as a GraphQL request; refuse with 400 what is none."""
-    value = _decoded(raw, "the body")
+    value = decoded(raw, "the body")
     if isinstance(value, list):
         raise Refused(400, "BATCH", "one document a request; send the documents of a batch one by one")
     if not isinstance(value, dict):
         raise Refused(400, "BAD_REQUEST", 'the body must be an object: {"query": …, "variables": {…}}')
-    return _checked(value)
+    return checked(value)
 
 
 def asked(parameters: Iterable[tuple[str, str]]) -> Question:
@@ -105,10 +107,19 @@ def asked(parameters: Iterable[tuple[str, str]]) -> Question:
         if name in value:
             raise Refused(400, "BAD_REQUEST", f"`{name[:80]}` is given twice")
         # Left empty means left out, as forms send it.
-        value[name] = (
-            _decoded(text.encode(errors="replace"), f"`{name}`") if name in _IN_JSON and text else text or None
-        )
-    return replace(_checked(value), reads=True)
+        value[name] = decoded(text.encode(errors="replace"), f"`{name}`") if name in _IN_JSON and text else text or None
+    return replace(checked(value), reads=True)
+
+
+def asker(values: Callable[[str], list[str]]) -> Asker:
+    """Say who asks. The token is the owner's; the values of headers narrow what the owner asks as and about."""
+    session_id, project, cwd = (_header(name, values(name)) for name in (client.VIEWER, client.PROJECT, client.CWD))
+    return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
+
+
+def streamed(accept: str | None) -> bool:
+    """Say whether an event stream is asked for by name; `*/*` comes from clients that know nothing of streams."""
+    return _wanted(accept or "").get(STREAM, 0.0) > 0
 
 
 def encoded(response: Mapping[str, object]) -> bytes:
@@ -124,7 +135,8 @@ def status(response: Mapping[str, object], media_type: str) -> int:
     return 400 if media_type == RESPONSE and "data" not in response else 200
 
 
-def _decoded(raw: bytes, what: str) -> object:
+def decoded(raw: bytes, what: str) -> object:
+    """Read JSON in UTF-8; refuse with 400 what is none, or nested too deeply."""
     try:
         value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -134,7 +146,8 @@ def _decoded(raw: bytes, what: str) -> object:
     return value
 
 
-def _checked(value: Mapping[str, Any]) -> Question:
+def checked(value: Mapping[str, Any]) -> Question:
+    """Read an object as a GraphQL request; refuse with 400 what is none."""
     for name, (types, what) in _FIELDS.items():
         if not isinstance(value.get(name), types):
             raise Refused(400, "BAD_REQUEST", f"`{name}` must be {what}")
@@ -145,6 +158,27 @@ def _checked(value: Mapping[str, Any]) -> Question:
     return Question(
         document=value["query"], variables=value.get("variables") or {}, operation=value.get("operationName")
     )
+
+
+def _wanted(accept: str) -> dict[str, float]:
+    wanted: dict[str, float] = {}
+    for part in accept.split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        found = [match for parameter in parameters if (match := _QUALITY.fullmatch(parameter))]
+        wanted[name.lower()] = float(found[0][1]) if found else 1.0
+    return wanted
+
+
+def _header(name: str, values: list[str]) -> str | None:
+    if len(values) > 1:
+        raise Refused(400, "BAD_REQUEST", f"{name} is given twice")
+    try:
+        value = unquote(values[0], errors="strict") if values else ""
+    except UnicodeDecodeError:
+        value = "\0"
+    if "\0" in value:
+        raise Refused(400, "BAD_REQUEST", f"{name} must be percent-encoded UTF-8")
+    return value or None
 
 
 def _quality(wanted: Mapping[str, float], name: str) -> float:

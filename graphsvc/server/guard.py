@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -39,53 +39,69 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """ASGI middleware: lets pass what names this service, comes from its own page or from no page, and has the token.
+    """ASGI middleware: lets pass what names this service and comes from its own page, a listed one, or no page.
 
-    GET of an open path that asks nothing needs no token: the page, its assets and the health check are package text.
+    HTTP, event streams and WebSocket handshakes alike: a browser asks nobody before it opens a WebSocket.
+    """
+
+    app: App
+    hosts: frozenset[str]
+    origins: frozenset[str]  # pages that are let in beside our own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or (refusal := self.refuses(scope)) is None:
+            await self.app(scope, receive, send)
+        else:
+            await refuse(scope, send, refusal)
+
+    def refuses(self, scope: Scope) -> Refusal | None:
+        """Say why a request may not pass; None when it may."""
+        host = values(scope, b"host")
+        if not on_socket(scope) and (len(host) != 1 or host[0].lower() not in self.hosts):
+            return Refusal(421, "HOST", f"this service answers as {', '.join(sorted(self.hosts))} only")
+        own = {f"http://{name}" for name in self.hosts}
+        origins = [origin.lower() for origin in values(scope, b"origin")]
+        listed = bool(origins) and all(origin in self.origins for origin in origins)
+        # A page that only loads something from here sends no Origin, but browsers say where it is from.
+        elsewhere = "cross-site" in [site.lower() for site in values(scope, b"sec-fetch-site")]
+        if any(origin not in own | self.origins for origin in origins) or (elsewhere and not listed):
+            how = "its own page is /graphql; GRAPHSVC_ORIGINS lists others"
+            return Refusal(403, "ORIGIN", f"pages of other origins may not use this service; {how}")
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """ASGI middleware: lets pass what has the token of the home.
+
+    GET of an open path that asks nothing needs none: the page, its assets and the health check are package text. A
+    browser cannot send one with a WebSocket handshake, so there it may come with the first message; a wrong one is
+    refused at once.
     """
 
     app: App
     token: str
-    hosts: frozenset[str]
     open_paths: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
+        if scope["type"] == "lifespan" or self.passes(scope):
             await self.app(scope, receive, send)
-        elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-        elif (refusal := self.refuses(scope)) is not None:
-            await refuse(send, refusal)
         else:
-            await self.app(scope, receive, send)
-
-    def refuses(self, scope: Scope) -> Refusal | None:
-        """Say why a request may not pass; None when it may."""
-        host = _values(scope, b"host")
-        if not on_socket(scope) and (len(host) != 1 or host[0].lower() not in self.hosts):
-            return Refusal(421, "HOST", f"this service answers as {', '.join(sorted(self.hosts))} only")
-        origins = {f"http://{name}" for name in self.hosts}
-        if any(origin.lower() not in origins for origin in _values(scope, b"origin")):
-            return Refusal(403, "ORIGIN", "pages of other origins may not use this service; its own page is /graphql")
-        if scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths and not asked(scope):
-            return None
-        if not self._has_token(scope):
             how = "send the header 'Authorization: Bearer TOKEN'; the token stands in the file `token` of the home"
-            return Refusal(401, "TOKEN", how)
-        return None
+            await refuse(scope, send, Refusal(401, "TOKEN", how))
 
-    def _has_token(self, scope: Scope) -> bool:
-        given = _values(scope, b"authorization")
-        if len(given) != 1:
-            return False
-        scheme, _, token = given[0].partition(" ")
-        same = secrets.compare_digest(token.strip().encode("latin-1"), self.token.encode("ascii"))
-        return scheme.lower() == "bearer" and same
+    def passes(self, scope: Scope) -> bool:
+        """Say whether a request has the token or needs none."""
+        given = values(scope, b"authorization")
+        if scope["type"] == "websocket":
+            return not given or is_token(given, self.token)
+        open_ = scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths and not asked(scope)
+        return open_ or is_token(given, self.token)
 
 
 def asked(scope: Scope) -> list[tuple[str, str]]:
     """List the parameters of a URL that asks a document; an empty list when it asks for nothing, or for a page."""
-    if any("text/html" in accept for accept in _values(scope, b"accept")):
+    if any("text/html" in accept for accept in values(scope, b"accept")):
         return []
     found = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     return found if any(name == "query" for name, _ in found) else []
@@ -96,8 +112,17 @@ def on_socket(scope: Scope) -> bool:
     return scope.get("server") is not None and scope["server"][1] is None
 
 
-async def refuse(send: Send, refusal: Refusal, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """Send a refusal as a GraphQL response with errors only."""
+def is_token(given: Sequence[str], token: str) -> bool:
+    """Say whether the values of the Authorization header are the one that holds the token."""
+    if len(given) != 1:
+        return False
+    scheme, _, value = given[0].partition(" ")
+    same = secrets.compare_digest(value.strip().encode("utf-8", "replace"), token.encode("ascii"))
+    return scheme.lower() == "bearer" and same
+
+
+async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Send a refusal as a GraphQL response with errors only, also in place of a WebSocket."""
     error = {"message": refusal.message, "extensions": {"code": refusal.code}}
     body = json.dumps({"errors": [error]}, ensure_ascii=False).encode()
     headers = [
@@ -105,11 +130,12 @@ async def refuse(send: Send, refusal: Refusal, extra: Iterable[tuple[bytes, byte
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
         *([(b"www-authenticate", b'Bearer realm="graphsvc"')] if refusal.status == 401 else []),
-        *extra,
     ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    kind = "websocket.http" if scope["type"] == "websocket" else "http"
+    await send({"type": f"{kind}.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": f"{kind}.response.body", "body": body})
 
 
-def _values(scope: Scope, name: bytes) -> list[str]:
+def values(scope: Scope, name: bytes) -> list[str]:
+    """Return all values of a header, as sent."""
     return [value.decode("latin-1").strip() for key, value in scope["headers"] if key.lower() == name]

@@ -105,7 +105,7 @@ class Requests:
                 correlation = secrets.token_hex(6)
                 log_bug(correlation, "the service", error)
                 refusal = Refusal(500, "BUG", f"a bug of graphsvc; its log tells more under {correlation}")
-                await refuse(request.send, refusal)
+                await refuse(scope, request.send, refusal)
             elif not request.complete:
                 raise
         finally:
@@ -145,6 +145,8 @@ class _Request:
         elif message["type"] == "http.response.body":
             self.size += len(message.get("body", b""))
             self.complete = not message.get("more_body", False)
+        elif message["type"] == "websocket.http.response.start":
+            self.status = message["status"]
         elif message["type"] == "websocket.accept":
             self.status = 101
         elif message["type"] == "websocket.send":

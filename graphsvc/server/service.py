@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import gc
 import json
@@ -28,7 +29,8 @@ from graphsvc.errors import InvalidInput, StoreError
 from graphsvc.memory import rebuild
 from graphsvc.server import log
 from graphsvc.server.app import REQUEST_S, application
-from graphsvc.server.connections import MOST, HttpConnection
+from graphsvc.server.connections import ENDING, MOST, HttpConnection, SocketConnection
+from graphsvc.server.exchange import MAX_BODY
 from graphsvc.server.guard import hosts
 
 _LOG: Final = logging.getLogger("graphsvc")
@@ -68,7 +70,8 @@ def serve(
         unix = stack.enter_context(_unix_socket(settings.socket))
         bound = tcp.getsockname()[1]
         url = f"http://{'[::1]' if host == '::1' else host}:{bound}"
-        app = application(settings, token=token, names=hosts(bound), url=url)
+        stopping = asyncio.Event()
+        app = application(settings, token=token, names=hosts(bound), url=url, stopping=stopping)
         config = uvicorn.Config(
             app,
             http=HttpConnection,
@@ -78,8 +81,10 @@ def serve(
             proxy_headers=False,
             server_header=False,
             lifespan="on",
-            ws="none",
-            limit_concurrency=MOST,
+            ws=SocketConnection,
+            ws_max_size=MAX_BODY,
+            ws_per_message_deflate=False,  # nothing to save on one machine
+            limit_concurrency=MOST + ENDING,
             timeout_graceful_shutdown=int(REQUEST_S),
         )
         about = {
@@ -88,7 +93,7 @@ def serve(
             "token_file": str(settings.token_file),
             "pid": os.getpid(),
         }
-        server = _Server(config, ready_file, about, ready)
+        server = _Server(config, stopping, ready_file, about, ready)
         stack.enter_context(_ends_on_signals(server))
         _LOG.info("start %(version)s", {"version": __version__, "pid": os.getpid(), "port": bound})
         with _prompt():
@@ -97,16 +102,18 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that says when it answers."""
+    """Uvicorn that says when it answers, and ends its streams when it stops."""
 
     def __init__(
         self,
         config: uvicorn.Config,
+        stopping: asyncio.Event,
         ready_file: Path | None,
         about: Mapping[str, object],
         ready: Callable[[Mapping[str, object]], None],
     ) -> None:
         super().__init__(config)
+        self._stopping = stopping
         self._ready_file = ready_file
         self._about = about
         self._ready = ready
@@ -116,6 +123,10 @@ class _Server(uvicorn.Server):
         if self._ready_file is not None:
             _write_whole(self._ready_file, json.dumps(self._about) + "\n")
         self._ready(self._about)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.set()
+        await super().shutdown(sockets)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -15,6 +15,7 @@ from graphsvc.store.visibility import Viewer, clause, visible
 
 INLINE: Final = 4096  # bytes of body and meta that stay in the row; more goes compressed to `bodies`
 PAGE: Final = 500
+STRETCH: Final = 5_000  # positions that one look behind a position covers
 _COLUMNS: Final = (
     "e.id, e.project, e.session, s.host_id, e.seq, e.kind, e.origin, e.ts, e.at, e.received_at, e.actor,"
     " e.body, e.meta, e.isolated, b.body AS packed_body, b.meta AS packed_meta"
@@ -162,11 +163,60 @@ def shown_between(db: Connection, viewer: Viewer, since: int, until: int) -> Ite
         since = rows[-1]["id"]
 
 
-def of_kind(db: Connection, session: int, kind: EventKind, until: int) -> list[Stored]:
+def in_session(db: Connection, session: int, kind: EventKind, until: int) -> list[Stored]:
     """List the events of one kind in a session, up to a position."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.session = ? AND e.kind = ? AND e.id <= ? ORDER BY e.seq",
         (session, kind, until),
+    )
+    return [_stored(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """What a look behind a position found: one event or none, how far it saw, and whether the ledger goes on there."""
+
+    events: tuple[int, ...]
+    position: int
+    more: bool
+
+
+def behind(
+    db: Connection,
+    viewer: Viewer,
+    place: int,
+    *,
+    kinds: Collection[str] = (),
+    session_id: str | None = None,
+    project: int | None = None,
+) -> Next:
+    """Find the first event behind a position that the viewer may see, among those of a kind, session and project."""
+    end = position(db)
+    far = min(end, place + STRETCH)
+    condition, own = clause(viewer, "e.id")
+    conditions, values = ["e.id > ?", "e.id <= ?", condition], [place, far, *own]
+    # The plus keeps the indexes of these columns out: a stretch is read in ledger order.
+    if kinds:
+        conditions.append("+e.kind IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(sorted(kinds)))
+    if session_id is not None:
+        conditions.append("+e.session = (SELECT id FROM sessions WHERE host_id = ?)")
+        values.append(session_id)
+    if project is not None:
+        conditions.append("+e.project = ?")
+        values.append(project)
+    row = db.execute(
+        f"SELECT e.id FROM events e WHERE {' AND '.join(conditions)} ORDER BY e.id LIMIT 1", values
+    ).fetchone()
+    seen = row["id"] if row else max(far, place)
+    return Next(events=(seen,) if row else (), position=seen, more=seen < end)
+
+
+def of_kind(db: Connection, project: int, kind: EventKind, *, after: int, before: int) -> list[Stored]:
+    """Read the events of a kind between two positions of a project."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.project = ? AND e.kind = ? AND e.id > ? AND e.id < ? ORDER BY e.id",
+        (project, kind, after, before),
     )
     return [_stored(row) for row in rows]
 

@@ -1,0 +1,228 @@
+"""What an operation is answered with over a stream: one response, or those of a subscription until somebody ends it.
+
+The ledger is the queue. A subscription reads on only when its client took what was read before, a bounded slice at a
+time and off the event loop, so a slow client costs no memory and finds everything where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from graphsvc import clock
+from graphsvc.api import client, schema
+from graphsvc.api.context import Context
+from graphsvc.api.limits import LIMITS
+from graphsvc.api.live import Reader
+from graphsvc.recall import budget
+from graphsvc.recall.scope import Asker
+from graphsvc.server.exchange import Question
+from graphsvc.server.workers import Busy, Workers
+from graphsvc.store import events
+from graphsvc.store.database import Connection
+
+SEND_S: Final = 5.0  # a client that has not taken a message in this time is too slow
+READ_S: Final = 5.0
+POLL_S: Final = 0.25  # what other processes store is delivered after this time
+READERS: Final = 2  # threads that subscriptions may hold at once; the others are for requests
+_SLICE: Final = 262_144  # characters after which a slice ends
+_SLICE_S: Final = 0.5
+_TRIES: Final = 3
+_OWN: Final = object()  # in the place of an asker: what subscriptions read is nobody's request
+
+_LOG: Final = logging.getLogger("graphsvc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A response as JSON, and the ledger position it takes a subscription to; the first one only says where it begins.
+
+    `errors` are those of an operation that was not executed, or that cannot go on.
+    """
+
+    text: str = ""
+    position: int | None = None
+    errors: list[Any] = field(default_factory=list)
+
+
+class Streams:
+    """Answers operations over streams, and knows how many subscriptions this process has."""
+
+    def __init__(self, workers: Workers, wrote: Callable[[], None], stopping: asyncio.Event) -> None:
+        self.tail = Tail(workers)
+        self.stopping = stopping
+        self._workers = workers
+        self._wrote = wrote
+        self._open = 0
+        self._turns = asyncio.Semaphore(READERS)
+
+    def wrote(self) -> None:
+        """Say that something was stored: it is indexed and delivered now."""
+        self._wrote()
+        self.tail.wake()
+
+    async def answers(self, question: Question, asker: Asker) -> AsyncGenerator[Answer, None]:
+        """Execute an operation; a subscription goes on until the generator is closed."""
+        try:
+            try:
+                answer = await self._workers.run(lambda db: _once(db, question, asker), READ_S, asker.session_id)
+            except schema.Subscribes:
+                async with aclosing(self._subscribed(question, asker)) as found:
+                    async for one in found:
+                        yield one
+            else:
+                if client.MUTATION.search(question.document):
+                    self.wrote()
+                yield answer
+        except TimeoutError:
+            yield failed("DEADLINE", f"not done within {READ_S:.0f} s; ask for less")
+        except Busy as busy:
+            yield too_many(busy.limit, "BUSY")
+        except Exception as error:  # noqa: BLE001 # a bug ends one operation, not the others of its connection
+            correlation = secrets.token_hex(6)
+            schema.log_bug(correlation, "a stream", error)
+            yield failed("BUG", f"a bug of graphsvc; its log tells more under {correlation}")
+
+    async def _subscribed(self, question: Question, asker: Asker) -> AsyncGenerator[Answer, None]:
+        if self._open >= LIMITS["subscriptions"].most:
+            yield too_many("subscriptions")
+            return
+        self._open += 1
+        try:
+            reader: Reader | None = Reader()
+            while reader is not None:
+                found, reader = await self._slice(question, asker, reader)
+                for one in found:
+                    yield one
+                if reader is not None and reader.position is not None and not reader.more:
+                    await self.tail.beyond(reader.position)
+        finally:
+            self._open -= 1
+
+    async def _slice(self, question: Question, asker: Asker, reader: Reader) -> tuple[list[Answer], Reader | None]:
+        late = 0
+        while True:
+            try:
+                async with self._turns:
+                    return await self._workers.run(lambda db: _read(db, question, asker, reader), READ_S, _OWN)
+            except Busy:
+                await asyncio.sleep(POLL_S)
+            except TimeoutError:
+                # Others may have kept every thread for as long; what is too slow on its own stays so.
+                late += 1
+                if late == _TRIES:
+                    raise
+
+
+class Tail:
+    """Knows where the ledger ends, whoever writes to it: the one who looks, for all who wait."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._end = 0
+        self._waiting = 0
+        self._woken = asyncio.Event()
+        self._grown = asyncio.Event()
+
+    def wake(self) -> None:
+        """Say that something was stored, so that it is looked for now."""
+        self._woken.set()
+
+    async def beyond(self, position: int) -> None:
+        """Wait until there is something behind a position."""
+        self._waiting += 1
+        self._woken.set()
+        try:
+            while self._end <= position:
+                await self._grown.wait()
+        finally:
+            self._waiting -= 1
+
+    async def watch(self) -> NoReturn:
+        """Look where the ledger ends, as long as somebody waits for it."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S if self._waiting else None):
+                    await self._woken.wait()
+            self._woken.clear()
+            if self._waiting:
+                await self._look()
+
+    async def _look(self) -> None:
+        try:
+            end = await self._workers.run(events.position, READ_S, _OWN)
+        except (Busy, TimeoutError):
+            return
+        except Exception as error:  # noqa: BLE001 # whatever it is, the next look may succeed
+            _LOG.error("the end of the ledger cannot be read: %s", type(error).__name__)  # its text may quote
+            return
+        if end > self._end:
+            self._end = end
+            self._grown.set()
+            self._grown = asyncio.Event()
+
+
+async def within(sending: Awaitable[None]) -> None:
+    """Send a message; raise TimeoutError when the client does not make room for it in time."""
+    async with asyncio.timeout(SEND_S):
+        await sending
+    # Where there is room, nothing was waited for: others take their turn, and the end of the connection is heard.
+    await asyncio.sleep(0)
+
+
+def failed(code: str, message: str) -> Answer:
+    """Answer an operation that cannot be executed."""
+    return _failed({"errors": [{"message": message, "extensions": {"code": code}}]})
+
+
+def too_many(limit: str, code: str = "TOO_MANY") -> Answer:
+    """Answer an operation that there is no place for."""
+    exceeded = LIMITS[limit]
+    return failed(code, f"{exceeded.most} {exceeded.what} already; {exceeded.advice}")
+
+
+def _failed(response: dict[str, Any]) -> Answer:
+    return Answer(text=budget.line(response), errors=response["errors"])
+
+
+def _once(db: Connection, question: Question, asker: Asker) -> Answer:
+    response = _respond(db, question, asker, None)
+    return Answer(text=budget.line(response)) if "data" in response else _failed(response)
+
+
+def _read(db: Connection, question: Question, asker: Asker, reader: Reader) -> tuple[list[Answer], Reader | None]:
+    """Read on until the ledger or the slice ends; without a reader the subscription cannot go on.
+
+    The reader that was given is left alone: whoever gave it may have stopped waiting.
+    """
+    here = Reader(position=reader.position)
+    answers: list[Answer] = []
+    size, until = 0, time.monotonic() + _SLICE_S
+    while True:
+        here.found = None
+        response = _respond(db, question, asker, here)
+        if here.began is not None:
+            answers.append(Answer(position=here.began))
+            here.began = None
+        if here.found:
+            answers.append(Answer(text=budget.line(response), position=here.position))
+            size += len(answers[-1].text)
+        elif here.found is None:
+            return [*answers, _failed(response) if "errors" in response else _nothing()], None
+        if not here.more or size > _SLICE or time.monotonic() > until:
+            return answers, here
+
+
+def _nothing() -> Answer:
+    return failed("BAD_REQUEST", "the subscription leaves out its one field")
+
+
+def _respond(db: Connection, question: Question, asker: Asker, reader: Reader | None) -> dict[str, Any]:
+    context = Context(db=db, asker=asker, clock=clock.system)
+    return schema.respond(question.document, question.variables, question.operation, context, reader=reader)
