@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # A verb that this group has not: nobody means to record one English word.
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]*|[a-z]+-[0-9]+")
-_CHANGED: Final = ("superseded", "candidate", "decision", "goal", "todo", "feedback", "asset")
+_CHANGED: Final = ("candidate", "decision", "superseded", "goal", "todo", "feedback", "asset")
 _PROBLEMS: Final[Mapping[str, Callable[[Mapping[str, Any]], GraphsvcError]]] = {
     "InvalidInput": lambda got: InvalidInput(got["field"], got["problem"], got["allowed"]),
     "InvalidTransition": lambda got: InvalidTransition(
