@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -20,12 +21,13 @@ from hypothesis import strategies as st
 from graphsvc import resources, states
 from graphsvc.api import client, schema
 from graphsvc.api.context import Context
+from graphsvc.config import Settings
 from graphsvc.importers import run as importing
 from graphsvc.memory import capture, rebuild
 from graphsvc.memory.apply import DECLARE
 from graphsvc.model import EDGES, OWN_HOST, EdgeType, Event, EventKind, NodeType
 from graphsvc.recall.scope import Asker
-from graphsvc.store import sessions
+from graphsvc.store import rows, sessions
 from graphsvc.store.visibility import Viewer
 
 PROJECT = "/srv/talk/harbor"
@@ -774,6 +776,23 @@ def test_an_edge_names_its_ends_by_what_they_are_called_in_the_ledger(db, talk, 
 
 
 # Two at once, and a replay
+
+
+def test_what_was_stated_is_the_same_on_another_machine(db, demo, state, run, tmp_path):
+    for name in DOCUMENTS:
+        variables = variables_of(name)
+        state(name.rpartition("/")[2].partition(".")[0], project=variables.pop("project", None), cwd=None, **variables)
+    there = Settings(home=tmp_path / "there")
+
+    log = run("export")
+    taken = run("capture", stdin=log.out.encode(), env={"GRAPHSVC_HOME": str(there.home)})
+
+    assert (log.code, taken.code) == (0, 0), log.err + taken.err
+    with closing(rebuild.connect(there)) as other:
+        for table in rows.tables():
+            here, beyond = (sorted(map(repr, map(tuple, one.execute(f"SELECT * FROM {table}")))) for one in (db, other))
+            assert here == beyond, table
+    assert rebuild.check(there, quiet) == []
 
 
 def test_of_two_that_replace_a_decision_one_is_told_no(settings, state, made, db):
