@@ -7,12 +7,13 @@ cannot; it then counts as one that was never isolated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from graphsvc.model import EventKind, Stored
-from graphsvc.store import events
+from graphsvc.store import events, sessions
 from graphsvc.store.database import Connection
+from graphsvc.store.sessions import SessionRow
 from graphsvc.store.view import View
 from graphsvc.store.visibility import Viewer, visible
 
@@ -22,14 +23,16 @@ def export(db: Connection, viewer: Viewer, since: int, until: int) -> Iterator[t
 
     One event is held at a time, and no transaction stays open while the lines are read: others go on writing.
     """
-    published, keys = _Published(db, viewer, until), dict[int, str]()
+    published, known = _Published(db, viewer, until), dict[int, SessionRow]()
     for number in events.shown_between(db, viewer, since, until):
         event = events.get(db, number)
         if event is None:
             continue
-        if event.project not in keys:
-            keys[event.project] = events.project_key(db, event.project)
-        yield number, _line(event, keys[event.project], isolated=event.isolated and published.keeps(event))
+        session = known.get(event.session) or sessions.by_numbers(db, [event.session])[event.session]
+        known[event.session] = session
+        meta = session.tells(viewer, event.meta)
+        isolated = event.isolated and published.keeps(event)
+        yield number, _line(event, session.project_key, meta, isolated=isolated)
 
 
 @dataclass(slots=True)
@@ -56,12 +59,12 @@ class _Published:
         return self.origins[session]
 
 
-def _line(event: Stored, project: str, *, isolated: bool) -> bytes:
+def _line(event: Stored, project: str, meta: Mapping[str, object], *, isolated: bool) -> bytes:
     """Write one event. Lone surrogates become JSON's own escapes, so a body comes back as it was."""
     entry: dict[str, object] = {"received_at": event.received_at, "isolated": isolated}
     if event.ts is None:
         entry["at"] = event.at
-    given = {"ts": event.ts, "actor": event.actor, "meta": event.meta or None}
+    given = {"ts": event.ts, "actor": event.actor, "meta": meta or None}
     line = {
         "session_id": event.session_id,
         "kind": event.kind,
