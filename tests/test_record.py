@@ -19,8 +19,9 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from graphsvc import resources, states
-from graphsvc.api import client, schema
+from graphsvc.api import schema
 from graphsvc.api.context import Context
+from graphsvc.client import executor
 from graphsvc.config import Settings
 from graphsvc.importers import run as importing
 from graphsvc.memory import capture, rebuild
@@ -801,7 +802,7 @@ def test_of_two_that_replace_a_decision_one_is_told_no(settings, state, made, db
     outcomes, together = [], threading.Barrier(4)
 
     def supersede(number):
-        execute = client.in_process(settings, Asker(cwd=PROJECT))
+        execute = executor.in_process(settings, Asker(cwd=PROJECT))
         together.wait()
         outcomes.append(execute(document, {"id": old["id"], "text": f"第{number}个"})["data"]["decision_supersede"])
 
@@ -819,7 +820,7 @@ def test_of_two_that_say_the_same_at_once_one_is_the_repetition(settings, db):
     document, together, outcomes = resources.text("queries/record/goal_add.graphql"), threading.Barrier(4), []
 
     def add():
-        execute = client.in_process(settings, Asker(cwd=PROJECT))
+        execute = executor.in_process(settings, Asker(cwd=PROJECT))
         together.wait()
         outcomes.append(execute(document, {"text": "上线", "client_mutation_id": "1"})["data"]["goal_add"])
 
@@ -1119,7 +1120,7 @@ def served(home, tmp_path):
 
 
 def test_a_service_does_and_refuses_the_same(demo, served, settings, café, db):
-    execute = client.http(settings, Asker(project=CAFE))
+    execute = executor.http(settings, Asker(project=CAFE))
     assert execute is not None
     for name in DOCUMENTS:
         mutation = name.rpartition("/")[2].partition(".")[0]

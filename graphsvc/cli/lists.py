@@ -87,11 +87,11 @@ def show(
 def ask(name: str, viewer: str | None, project: str | None, variables: Mapping[str, object]) -> dict[str, Any]:
     """Send one of the project's documents as the local owner, from this folder; return the value of its field."""
     from graphsvc import resources
-    from graphsvc.api import client, tool
+    from graphsvc.client import executor, tool
     from graphsvc.recall.scope import Asker
 
     asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
-    execute = client.connect(config.from_environment(), asker)
+    execute = executor.connect(config.from_environment(), asker)
     return tool.prune(tool.outcome(execute(resources.text(f"queries/{name}.graphql"), variables)))
 
 
