@@ -20,8 +20,9 @@ from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
 from graphsvc.recall import analyser, budget, index, search
 from graphsvc.recall.request import check
-from graphsvc.store import database, events, visibility, words
+from graphsvc.store import database, events, visibility
 from graphsvc.store.database import Connection
+from graphsvc.store.index import words
 from graphsvc.store.visibility import Viewer
 
 Ask = Callable[..., dict]

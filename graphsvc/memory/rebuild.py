@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from graphsvc.config import Settings
 from graphsvc.memory.apply import VERSION, apply
-from graphsvc.store import database, events, rows, words
+from graphsvc.store import database, events, rows
 from graphsvc.store.database import Connection
+from graphsvc.store.index import words
 from graphsvc.store.view import View
 
 Progress = Callable[[int, int], None]  # position reached, newest position

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from graphsvc.recall import analyser
-from graphsvc.store import words
 from graphsvc.store.database import Connection
-from graphsvc.store.words import Unit
+from graphsvc.store.index import words
+from graphsvc.store.index.units import Unit
 
 CATCH_UP_MS: Final = 150
 

@@ -22,10 +22,11 @@ from graphsvc.envelope import Long, NavItem, NavKind, NavResult, NavType, Search
 from graphsvc.model import NodeId, NodeType
 from graphsvc.recall import analyser, budget, fit, index, snippet
 from graphsvc.recall.request import Request, arguments, call
-from graphsvc.store import events, sessions, visibility, words
+from graphsvc.store import events, sessions, visibility
 from graphsvc.store.database import Connection, snapshot
+from graphsvc.store.index import units, words
+from graphsvc.store.index.units import Place, Scope, Unit
 from graphsvc.store.visibility import Viewer
-from graphsvc.store.words import Place, Scope, Unit
 
 SCAN_UNITS: Final = 5_000  # texts that are read for a query without any word
 SCAN_CHARS: Final = 20_000_000
@@ -93,8 +94,8 @@ def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[
             return fit.trimmed(
                 SearchResult(status=status, results=[], count=Long(found.total), notes=[*notes] or None), request
             )
-        units = words.units(db, [hit.place.event for hit in found.hits])
-    drafts = [_result(units[hit.place.event], hit, found.needles) for hit in found.hits]
+        read = units.many(db, [hit.place.event for hit in found.hits])
+    drafts = [_result(read[hit.place.event], hit, found.needles) for hit in found.hits]
 
     def frame(items: list[SearchHit], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> SearchResult:
         return SearchResult(status=status, results=items, cursor=cursor, suggestion=suggestion, notes=[*notes] or None)
@@ -114,7 +115,7 @@ def matching(db: Connection, viewer: Viewer, query: str) -> tuple[frozenset[int]
         wanted = words.Asked(asked.words, (*asked.joined, *asked.dates), asked.prefixes)
         with words.reading(db, index.analyse, analyser.VERSION, scope) as reader:
             postings = reader.postings(wanted, viewer)
-            late = words.left_out(db, scope, reader.gap) if reader.gap else 0
+            late = units.left_out(db, scope, reader.gap) if reader.gap else 0
     every = [set(held) for (column, _), held in postings.items() if column != "i"]
     found = set.intersection(*every) if every else set().union(*postings.values())
     return frozenset(found), (_LATE.format(late),) if late else ()
@@ -133,8 +134,8 @@ def grep(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[st
                     kind=NavKind.HITS, title=title, items=[], status=NOT_FOUND, suggestion=call, notes=[*kept] or None
                 ),
             )  # fmt: skip
-        units = words.units(db, [hit.place.event for hit in found.hits])
-    drafts = [_item(units[hit.place.event], found.needles) for hit in found.hits]
+        read = units.many(db, [hit.place.event for hit in found.hits])
+    drafts = [_item(read[hit.place.event], found.needles) for hit in found.hits]
     status = "degraded" if found.notes else None
 
     def frame(items: list[NavItem], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> NavResult:
@@ -188,7 +189,7 @@ def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
     A query without any word (emoji, punctuation) is looked for in the texts themselves, bounded.
     """
     if not literal and request.count_only:
-        return Found(total=words.count(db, scope))
+        return Found(total=units.count(db, scope))
     hits: list[Hit] = []
     deadline = time.monotonic() + SCAN_MS / 1000
     enough = math.inf if request.count_only else request.limit + 1
@@ -197,7 +198,7 @@ def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
     for place in _walk(db, scope, request, cursor):
         if seen == SCAN_UNITS or chars > SCAN_CHARS or time.monotonic() > deadline:
             break
-        text = words.units(db, [place.event])[place.event].text if literal else ""
+        text = units.many(db, [place.event])[place.event].text if literal else ""
         if literal in text:
             hits.append(Hit(place, 0.0, ("substring" if literal else "filter",)))
             if len(hits) >= enough:
@@ -221,7 +222,7 @@ def _scanned(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
 def _walk(db: Connection, scope: Scope, request: Request, cursor: Cursor) -> Iterator[Place]:
     """Yield the units of a scope by time, from behind the cursor on."""
     after, size = cursor.after or None, _PAGE if request.query else request.limit + 1
-    while places := words.listing(db, scope, after=after, ascending=request.order == "asc", size=size):
+    while places := units.listing(db, scope, after=after, ascending=request.order == "asc", size=size):
         yield from places
         after = places[-1].event
 
@@ -234,7 +235,7 @@ def _matched(db: Connection, scope: Scope, request: Request, cursor: Cursor, mar
         places = reader.places(scope, set().union(*postings.values()))
         stems = [stem for _, stem in reader.stems(wanted)]
         cursor = replace(cursor, gap=reader.gap or (0, 0))
-        late = words.left_out(db, scope, reader.gap) if reader.gap else 0
+        late = units.left_out(db, scope, reader.gap) if reader.gap else 0
     notes = (_LATE.format(late),) if late else ()
     named = _named(db, scope, asked.literal) if request.nav == "grep" else {}
     places += [place for event, place in named.items() if not any(event in held for held in postings.values())]
@@ -273,7 +274,7 @@ def _next(db: Connection, places: list[Place], request: Request, cursor: Cursor)
     """Return the places behind the cursor by time, one more than the page holds."""
     ascending = request.order == "asc"
     if cursor.after:
-        edge = words.when(db, cursor.after)
+        edge = units.when(db, cursor.after)
         places = [place for place in places if (place.when > edge if ascending else place.when < edge)]
     choose = heapq.nsmallest if ascending else heapq.nlargest
     return choose(request.limit + 1, places, key=lambda place: place.when)
@@ -325,7 +326,7 @@ def _named(db: Connection, scope: Scope, literal: str) -> dict[int, Place]:
     query = analyser.normalise(literal).casefold()
     return {
         place.event: place
-        for place, path, title in words.names(db, scope)
+        for place, path, title in units.names(db, scope)
         if query in analyser.normalise(path).casefold() or query in analyser.normalise(title).casefold()
     }
 
@@ -440,7 +441,7 @@ def _spelled(db: Connection, viewer: Viewer, request: Request) -> Iterator[str]:
 
 def _word(db: Connection, event: int, stem: str) -> str:
     """Return the word of a text whose stem the index holds."""
-    text = words.units(db, [event])[event].text
+    text = units.many(db, [event])[event].text
     at = snippet.place(text, snippet.needles("", [stem], ()))
     near = difflib.get_close_matches(stem, set(analyser.words(text[at : at + _GLANCE])[0]), 1, 0.6)
     return near[0] if near else stem

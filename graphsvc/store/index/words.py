@@ -1,10 +1,9 @@
-"""The word index: a read model that follows the ledger by position, and the units it holds.
+"""The word index: a read model that follows the ledger by position and holds the words of units.
 
-A unit is an event of the conversation, the event that created a record, or a version of an asset. The index is two FTS5
-tables, one for isolated events. They are read as posting lists by exact term (fts5vocab), never by a MATCH expression,
-and scores are computed from what passes the filters: so no rank and no count depends on rows the asker may not see, and
-none changes while an answer is read page by page. What is not indexed yet is analysed in memory by the same code.
-The analyser itself is handed in: it is a rule of `recall`.
+The index is two FTS5 tables, one for isolated events. They are read as posting lists by exact term (fts5vocab), never
+by a MATCH expression, and scores are computed from what passes the filters: so no rank and no count depends on rows the
+asker may not see, and none changes while an answer is read page by page. What is not indexed yet is analysed in memory
+by the same code. The analyser itself is handed in: it is a rule of `recall`.
 """
 
 from __future__ import annotations
@@ -13,16 +12,17 @@ import json
 import math
 import sqlite3
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
-from graphsvc.model import TALK_KINDS, EventKind, NodeId, NodeType
-from graphsvc.store import events, visibility
+from graphsvc.model import EventKind
+from graphsvc.store import events
 from graphsvc.store.database import BUSY_MS, BusyError, Connection, transaction
+from graphsvc.store.index import units
+from graphsvc.store.index.units import Place, Scope, Unit, conditions
 from graphsvc.store.visibility import Viewer
 
 NAME: Final = "words"
@@ -30,87 +30,10 @@ TABLES: Final = ("words", "words_isolated")
 BATCH: Final = 200  # events a write transaction, and
 BATCH_CHARS: Final = 8_000_000  # of texts after which it ends
 PATIENCE_MS: Final = 100  # how long catching up waits for another writer: searching must not
-MAX_BYTES: Final = 2**31 - 1  # of a text: SQLite holds no larger one
 TAIL_UNITS: Final = 2_000
 TAIL_BYTES: Final = 4_000_000
 TAIL_MS: Final = 500
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL}
-
-_TALK: Final = ", ".join(f"'{kind}'" for kind in TALK_KINDS)
-_UNIT: Final = f"(e.kind IN ({_TALK}) OR r.id IS NOT NULL OR v.event IS NOT NULL)"
-_JOINS: Final = "LEFT JOIN records r ON r.id = e.id LEFT JOIN asset_versions v ON v.event = e.id"
-
-# What all who see this version know its asset by: the first shared version, or the session's own while it is isolated.
-_NUMBER: Final = (
-    "(SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = v.asset"
-    " AND (NOT EXISTS (SELECT 1 FROM hidden WHERE hidden.event = f.event)"
-    " OR f.session = v.session AND EXISTS (SELECT 1 FROM hidden WHERE hidden.event = v.event)))"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """What a search finds: an event of the conversation, a record, or an asset as its newest version stands."""
-
-    event: int
-    kind: str
-    session_id: str
-    seq: int
-    ts: str | None
-    text: str
-    tool: str | None = None
-    status: str | None = None
-    asset: int | None = None
-    path: str | None = None
-
-    @property
-    def id(self) -> str:
-        if self.asset is not None:
-            return str(NodeId(NodeType.ASSET, str(self.asset)))
-        return str(NodeId(NodeType(self.kind) if self.status is not None else NodeType.EVENT, str(self.event)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """The filters of a search: who asks, what about, and the ledger position the answer stands at.
-
-    `gap`: what lies between these two events was not searched on the first page, so it is not on any other.
-    """
-
-    viewer: Viewer
-    position: int
-    kind: EventKind | None = None
-    session: int | None = None
-    since: str | None = None
-    until: str | None = None
-    gap: tuple[int, int] | None = None
-
-
-class Place(NamedTuple):
-    """Where a unit stands: its event, the time it is ordered by, its session, and the sizes FTS5 keeps of it.
-
-    A tuple, because a common word has a hundred thousand of them.
-    """
-
-    event: int
-    at: str
-    session: int
-    sizes: bytes = b""
-
-    @property
-    def when(self) -> tuple[str, int]:
-        """Return what orders units by time."""
-        return self.at, self.event
-
-    @property
-    def size(self) -> int:
-        """Return how many terms the unit holds: a sum of variable-length integers."""
-        total = value = 0
-        for byte in self.sizes:
-            value = value << 7 | byte & 0x7F
-            if byte < 0x80:
-                total, value = total + value, 0
-        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +115,7 @@ def contents(db: Connection, table: str, analyse: Analyse, version: str) -> list
 def _otherwise(db: Connection, table: str, analyse: Analyse) -> list[int]:
     (statement,) = db.execute("SELECT sql FROM store.sqlite_master WHERE name = ?", (table,)).fetchone()
     db.execute(statement)
-    for unit in _units(db, f"e.id IN (SELECT id FROM store.{table}_docsize)", ()):
+    for unit in units.scan(db, f"e.id IN (SELECT id FROM store.{table}_docsize)", ()):
         _insert(db, f"main.{table}", unit.event, analyse(unit))
     for schema in ("main", "store"):
         db.execute(f"CREATE VIRTUAL TABLE temp.{schema}_{table} USING fts5vocab({schema}, {table}, instance)")
@@ -270,7 +193,7 @@ class Reader:
         late = dict(self.memory.execute("SELECT id, sz FROM words_docsize").fetchall())
         rows = _plain(self.db).execute(
             "SELECT e.id, e.at, e.session, COALESCE(d.sz, h.sz)"
-            f" FROM json_each(?) j CROSS JOIN events e ON e.id = j.value {_JOINS}"
+            f" FROM json_each(?) j CROSS JOIN events e ON e.id = j.value {units.JOINS}"
             " LEFT JOIN words_docsize d ON d.id = e.id LEFT JOIN words_isolated_docsize h ON h.id = e.id"
             f" WHERE {condition}",
             (json.dumps(list(found)), *values),
@@ -287,91 +210,6 @@ class Reader:
         yield self.db, "words"
 
 
-def conditions(scope: Scope) -> tuple[str, list[object]]:
-    """Return the WHERE condition of a scope on `events e` with the joins of a unit, and its parameters."""
-    seen, viewer = visibility.clause(scope.viewer, "e.id")
-    newer, newer_viewer = visibility.clause(scope.viewer, "n.event")
-    parts: list[tuple[str, list[object]]] = [
-        (_UNIT, []),
-        ("e.id <= ?", [scope.position]),
-        (seen, viewer),
-        (
-            "NOT EXISTS (SELECT 1 FROM asset_versions n WHERE n.asset = v.asset AND (n.at, n.event) > (v.at, v.event)"
-            f" AND n.event <= ? AND {newer})",
-            [scope.position, *newer_viewer],
-        ),
-    ]
-    if scope.viewer.project is not None:
-        parts.append(("e.project = ?", [scope.viewer.project]))
-    if scope.kind is not None:
-        parts.append(("e.kind = ?", [scope.kind]))
-    if scope.session is not None:
-        parts.append(
-            (
-                "e.id IN (SELECT id FROM events WHERE session = ?"
-                " UNION ALL SELECT event FROM membership WHERE session = ?)",
-                [scope.session, scope.session],
-            )
-        )
-    if scope.since is not None:
-        parts.append(("e.ts >= ?", [scope.since]))
-    if scope.until is not None:
-        parts.append(("e.ts <= ?", [scope.until]))
-    return " AND ".join(text for text, _ in parts), [value for _, values in parts for value in values]
-
-
-def listing(db: Connection, scope: Scope, *, after: int | None, ascending: bool, size: int) -> list[Place]:
-    """Return the units of a scope by time, from behind the unit `after` on."""
-    condition, values = conditions(scope)
-    order, sign = ("ASC", ">") if ascending else ("DESC", "<")
-    if after is not None:
-        condition += f" AND (e.at, e.id) {sign} ((SELECT at FROM events WHERE id = ?), ?)"
-        values += [after, after]
-    rows = db.execute(
-        f"SELECT e.id, e.at, e.session FROM events e {_JOINS} WHERE {condition}"
-        f" ORDER BY e.at {order}, e.id {order} LIMIT ?",
-        (*values, size),
-    )
-    return [Place(*row) for row in rows]
-
-
-def when(db: Connection, event: int) -> tuple[str, int]:
-    """Return what orders an event by time."""
-    row = db.execute("SELECT at FROM events WHERE id = ?", (event,)).fetchone()
-    return (row["at"] if row else ""), event
-
-
-def count(db: Connection, scope: Scope) -> int:
-    """Count the units of a scope."""
-    condition, values = conditions(scope)
-    return int(db.execute(f"SELECT COUNT(*) FROM events e {_JOINS} WHERE {condition}", values).fetchone()[0])
-
-
-def left_out(db: Connection, scope: Scope, gap: tuple[int, int]) -> int:
-    """Count the units of a scope between the two events of a gap."""
-    condition, values = conditions(scope)
-    query = f"SELECT COUNT(*) FROM events e {_JOINS} WHERE e.id > ? AND e.id < ? AND {condition}"
-    return int(db.execute(query, (*gap, *values)).fetchone()[0])
-
-
-def units(db: Connection, numbers: Sequence[int]) -> dict[int, Unit]:
-    """Read units by the ids of their events, in one statement."""
-    chosen = "e.id IN (SELECT value FROM json_each(?))"
-    return {unit.event: unit for unit in _units(db, chosen, (json.dumps(list(numbers)),))}
-
-
-def names(db: Connection, scope: Scope) -> Iterator[tuple[Place, str, str]]:
-    """Yield every asset of a scope with its path and title."""
-    condition, values = conditions(scope)
-    rows = db.execute(
-        "SELECT e.id, e.at, e.session, a.path, v.title FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
-        f" JOIN events e ON e.id = v.event LEFT JOIN records r ON r.id = e.id WHERE {condition}",
-        values,
-    )
-    for row in rows:
-        yield Place(row[0], row[1], row[2]), row[3], row[4]
-
-
 def spellings(db: Connection, first: str, shortest: int, longest: int, size: int = 20_000) -> list[str]:
     """List terms of the index that begin with a character and have these lengths; they may stand in any project."""
     _vocabulary(db, "words", "row")
@@ -380,58 +218,6 @@ def spellings(db: Connection, first: str, shortest: int, longest: int, size: int
         (first, first + "\U0010ffff", shortest, longest, size),
     )
     return [row[0] for row in rows]
-
-
-def _units(db: Connection, condition: str, values: Sequence[object], *, most: int = MAX_BYTES) -> Iterator[Unit]:
-    """Read units one by one, so that no more than one large text is held; leave out those of more than `most` bytes."""
-    rows = db.execute(
-        "SELECT e.id, e.kind, s.host_id, e.seq, e.ts, e.body, e.meta, b.body AS packed, b.meta AS packed_meta,"
-        f" r.status, {_NUMBER} AS asset, v.title, v.content, a.path"
-        f" FROM events e JOIN sessions s ON s.id = e.session LEFT JOIN bodies b ON b.event = e.id {_JOINS}"
-        f" LEFT JOIN knowledge_assets a ON a.id = v.asset WHERE {condition} ORDER BY e.id",
-        values,
-    )
-    for row in rows:
-        text = _text(row, most)
-        if text is None:
-            continue
-        tool = None
-        if row["kind"] == EventKind.TOOL_CALL:
-            meta = row["meta"] if row["packed"] is None else zlib.decompress(row["packed_meta"])
-            named = json.loads(meta).get("tool_name")
-            tool = named if isinstance(named, str) else None
-        yield Unit(
-            event=row["id"],
-            kind=row["kind"],
-            session_id=row["host_id"],
-            seq=row["seq"],
-            ts=row["ts"],
-            text=text,
-            tool=tool,
-            status=row["status"],
-            asset=row["asset"],
-            path=row["path"],
-        )
-
-
-def _text(row: sqlite3.Row, most: int) -> str | None:
-    """Return the text of a unit; None when it is larger than `most` bytes."""
-    if row["asset"] is not None:
-        content = b"" if row["content"] is None else _unpacked(row["content"], most)
-        title = row["title"] if row["content"] is None else ""
-        return None if content is None else f"{row['path']}\n{title}{_decoded(content)}"
-    body = row["body"] if row["packed"] is None else _unpacked(row["packed"], most)
-    return None if body is None or len(body) > most else _decoded(body)
-
-
-def _unpacked(packed: bytes, most: int) -> bytes | None:
-    unpacker = zlib.decompressobj()
-    data = unpacker.decompress(packed, most)
-    return data if unpacker.eof else None
-
-
-def _decoded(body: bytes) -> str:
-    return body.decode("utf-8", "surrogatepass")
 
 
 @contextmanager
@@ -461,7 +247,7 @@ def _batch(db: Connection, analyse: Analyse, version: str, deadline: float) -> i
         return 0
     rows: list[tuple[int, Columns]] = []
     left = BATCH_CHARS
-    for unit in _units(db, f"e.id > ? AND e.id <= ? AND {_UNIT}", (start, upto)):
+    for unit in units.scan(db, f"e.id > ? AND e.id <= ? AND {units.UNIT}", (start, upto)):
         rows.append((unit.event, analyse(unit)))
         left -= len(unit.text)
         if left <= 0 or time.monotonic() > deadline:
@@ -492,7 +278,7 @@ def _publish(db: Connection, analyse: Analyse, start: int, upto: int) -> None:
         " AND NOT EXISTS (SELECT 1 FROM words_docsize o WHERE o.id = d.id)"
     ).fetchall()
     for (event,) in shown:
-        _insert(db, "words", event, analyse(units(db, [event])[event]))
+        _insert(db, "words", event, analyse(units.many(db, [event])[event]))
 
 
 def _insert(db: Connection, table: str, event: int, texts: Columns) -> None:
@@ -509,7 +295,9 @@ def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
     hidden = "EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id)"
     every = {
         row[0]: bool(row[1])
-        for row in db.execute(f"SELECT e.id, {hidden} FROM events e {_JOINS} WHERE e.id <= ? AND {_UNIT}", (position,))
+        for row in db.execute(
+            f"SELECT e.id, {hidden} FROM events e {units.JOINS} WHERE e.id <= ? AND {units.UNIT}", (position,)
+        )
     }
     isolated = table == "words_isolated"
     missing = {event for event, own in every.items() if own is isolated} - held
@@ -540,12 +328,12 @@ def _tail(db: Connection, memory: Connection, analyse: Analyse, position: int, s
     deadline = time.monotonic() + TAIL_MS / 1000 if gap is None else math.inf
     left, oldest = TAIL_BYTES, scope.position + 1
     tail = db.execute(
-        f"SELECT e.id FROM events e {_JOINS} WHERE e.id > ? AND {condition} ORDER BY e.id DESC LIMIT ?",
+        f"SELECT e.id FROM events e {units.JOINS} WHERE e.id > ? AND {condition} ORDER BY e.id DESC LIMIT ?",
         (position, *values, TAIL_UNITS + 1),
     )
     for done, (event,) in enumerate(tail.fetchall()):
         late = done == TAIL_UNITS or left <= 0 or time.monotonic() > deadline
-        unit = None if late else next(_units(db, "e.id = ?", (event,), most=left), None)
+        unit = None if late else next(units.scan(db, "e.id = ?", (event,), most=left), None)
         if unit is None:
             return min(position, gap[0]) if gap and gap[1] else position, oldest
         _insert(memory, "words", event, analyse(unit))
