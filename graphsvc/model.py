@@ -39,6 +39,7 @@ class EventKind(StrEnum):
 # Characters of what names an event: ids and origins, and paths.
 MAX_NAME: Final = 1024
 MAX_PATH: Final = 4096
+MAX_OURS: Final = 4 * MAX_NAME  # an origin of ours holds a session id and an origin
 
 # The values of the tool's `kind` parameter (protocol §2.1).
 PROTOCOL_KINDS: Final = (
@@ -99,6 +100,15 @@ class NodeType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What only a ledger knows of an event that it holds. Everything that followed from that event is an entry too."""
+
+    received_at: str
+    isolated: bool
+    at: str | None = None  # the time it is ordered by, when the host gave none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One conversation event as a host or an importer hands it over, before it has a place in the ledger.
 
@@ -118,6 +128,7 @@ class Event:
     cwd: str | None = None
     actor: str | None = None  # agent or sub-agent
     meta: Mapping[str, object] = field(default_factory=dict)
+    ledger: Entry | None = None  # its place in a ledger that held it before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u
 _BLANK: Final = re.compile(r"\s+")
 _BODY: Final = 600  # characters of a hit on a terminal; `cat` has the rest
 _STYLES: Final = {"id": "cyan", "host": "cyan", "session": "cyan", "note": "dim"}
-_WRAP: Final = frozenset({"problem", "where"})
+_WRAP: Final = frozenset({"found", "problem", "what to do", "where"})
 
 
 def clean(text: str) -> str:

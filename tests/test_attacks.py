@@ -154,4 +154,4 @@ def stock(name, seconds):
     ],
 )
 def test_stock_limiters_fail_the_corpus(name, outcome):
-    assert stock(name, 10 if outcome == "refused" else SOON_S) == outcome
+    assert stock(name, SOON_S if outcome == "late" else 60) == outcome

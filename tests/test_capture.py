@@ -28,6 +28,15 @@ def test_a_replayed_event_is_stored_once(db, clock):
     assert (again.accepted, again.duplicates, again.position) == (0, 1, 1)
 
 
+@pytest.mark.parametrize(("body", "meta"), [("", {"action": "on"}), (" ON ", {}), ("go", {"action": "off"})])
+def test_a_switch_of_isolation_is_stored_once(db, clock, body, meta):
+    event = _event(kind=EventKind.ISOLATION, body=body, meta=meta)
+    done = [capture.capture(db, [event], now=clock) for _ in range(3)]
+
+    assert [one.accepted for one in done] == [1, 0, 0]
+    assert events.get(db, 1).body == events.get(db, 1).meta["action"]
+
+
 def test_an_origin_that_comes_back_with_other_content_is_a_new_event_that_says_so(db, clock):
     batch = [_event(), _event(body="other"), _event(body="other"), _event()]
     done = capture.capture(db, batch, now=clock)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from itertools import islice
 from urllib.parse import urlencode
@@ -16,6 +17,7 @@ from graphql import get_named_type, is_composite_type
 from graphsvc.api import client, schema
 from graphsvc.api.limits import LIMITS
 from graphsvc.recall.scope import Asker
+from graphsvc.server.connections import READ_S
 from graphsvc.store import database
 
 PING = b'{"query": "{ __typename }"}'
@@ -156,6 +158,40 @@ def test_one_asker_too_many_requests_is_told_so_and_others_are_answered(service,
     assert seconds < 2
     assert sorted(one.result().status for one in asked) == [200] * mine + [503] * 10
     assert service.post(capture, {client.VIEWER: "me"}).json == {"data": {"capture": {"position": 0}}}
+
+
+def test_lock_that_another_process_keeps_is_said_by_a_code(service, db):
+    with database.transaction(db):
+        answer = service.post(query("mutation { capture(events: []) { position } }"))
+
+    assert (answer.status, answer.code) in {(200, "BUSY"), (504, "DEADLINE")}
+    assert "try again" in answer.body.decode() or answer.status == 504
+
+
+def test_answer_that_nobody_reads_is_given_up(service, talk):
+    talk.assistant("tea " * 1_600_000)
+    asked = query(
+        '{ nav(verb: cat, target: "event-1", token_budget: 9000000) { ... on NavResult { items { label } } } }'
+    )
+    head = (
+        f"POST /graphql HTTP/1.1\r\nHost: 127.0.0.1:{service.port}\r\nAuthorization: Bearer {service.token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(asked)}\r\n\r\n"
+    )
+
+    with closing(socket.socket()) as connection:
+        connection.settimeout(30)
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536
+        )  # the kernel keeps little for who does not read
+        connection.connect(("127.0.0.1", service.port))
+        connection.sendall(head.encode() + asked)
+        time.sleep(READ_S + 2)
+        read = 0
+        with suppress(ConnectionError):
+            while part := connection.recv(2**20):
+                read += len(part)
+
+    assert 0 < read < 6_400_000
 
 
 def test_tool_waits_for_its_turn(service, settings, db):

@@ -23,8 +23,9 @@ from graphsvc import resources
 from graphsvc.api import client, tool
 from graphsvc.clock import utc_text
 from graphsvc.config import Settings, from_environment
-from graphsvc.memory import capture
+from graphsvc.memory import capture, export
 from graphsvc.model import Event, EventKind
+from graphsvc.recall import scope
 from graphsvc.recall.scope import Asker
 from graphsvc.store import database
 from graphsvc.store.database import Connection
@@ -483,6 +484,18 @@ def test_others_get_what_they_got_if_blanks_stood_in_the_place_of_isolated_rows(
             here, there = _answers(told, asker, call), _answers(blank, asker, call)
             assert here == there, (asker, call)
             assert "zzsecret" not in json.dumps(here).replace(json.dumps(call[1].get("query", "")), "")
+
+
+def test_others_export_what_they_would_if_blanks_stood_in_the_place_of_isolated_rows(worlds):
+    told, blank = worlds
+
+    def lines(world: World, asker: Asker) -> list[tuple[int, bytes]]:
+        with closing(database.connect(world.settings)) as db:
+            viewer, _ = scope.resolve(db, asker, None)
+            return list(export.export(db, viewer, 0, world.rows[-1]))
+
+    for asker in VIEWERS:
+        assert lines(told, asker) == lines(blank, asker)
 
 
 @pytest.mark.parametrize("worlds", [0], indirect=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import strawberry
 from graphql import parse
@@ -9,6 +11,8 @@ from strawberry.schema.config import StrawberryConfig
 
 from graphsvc import resources
 from graphsvc.api import cost, limits, schema
+from graphsvc.api.limits import LIMITS
+from graphsvc.api.pages import TWENTY
 
 
 @strawberry.type
@@ -165,3 +169,21 @@ def test_documents_of_the_tool_are_far_from_the_limits():
         measured = cost.measure(schema.schema._schema, parse(resources.text(name)))
 
         assert [one for one in limits.LIMITS if getattr(measured, one, 0) * 2 > limits.LIMITS[one].most] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"depth ({LIMITS['depth'].most})",
+        f"fields ({LIMITS['fields'].most})",
+        f"aliases ({LIMITS['aliases'].most})",
+        f"may hold ({LIMITS['nodes'].most:,})",
+        f"`first` (at most {LIMITS['first'].most}, {TWENTY} when left out)",
+        f"has {LIMITS['seconds'].most} seconds, one that captures {LIMITS['capture_seconds'].most}",
+        f"at most {LIMITS['asker_waiting'].most} requests inside",
+    ],
+)
+def test_readme_tells_the_limits_as_they_are(words):
+    readme = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+
+    assert words in " ".join(readme.split())

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
+from graphsvc.api.limits import ERRORS, LIMITS
 
 PING = "{ __typename }"
 
@@ -115,6 +119,11 @@ elif where == "route":
     app.exchange.accepted_type = bug
 elif where == "index":
     index.catch_up = bug
+elif where == "spin":
+    def spin(*_, **__):
+        while True:
+            sum(range(1_000))
+    answer.answer = spin
 elif where == "libraries":
     def talk(*_, **__):
         word = os.environ["CANARY"]
@@ -187,6 +196,36 @@ def test_bug_is_answered_and_logged_under_one_id_without_its_text(broken, where,
     assert "in bug" in bug["frames"]
     assert CANARY not in json.dumps(bug)
     assert CANARY not in json.dumps(answer.json["errors"][0]["message"])
+
+
+def test_work_without_end_is_ended_and_is_no_bug(broken):
+    service = broken("spin", "error")
+    spins = "{ search { __typename } }"
+
+    with ThreadPoolExecutor(6) as threads:
+        mine = [threads.submit(service.query, spins, {"Graphsvc-Viewer": "me"}) for _ in range(6)]
+        time.sleep(0.5)
+        begun = time.monotonic()
+        other = service.query(PING, {"Graphsvc-Viewer": "another"})
+        seconds = time.monotonic() - begun
+
+    assert {(one.result().status, one.result().code) for one in mine} == {(504, "DEADLINE")}
+    assert other.status == 200
+    assert seconds < LIMITS["seconds"].most
+    assert service.query(PING, {"Graphsvc-Viewer": "me"}).status == 200, "the threads are free again"
+    assert service.end() == ""
+
+
+def test_bug_of_every_row_is_logged_a_few_times_under_one_id(broken):
+    service = broken("resolver", "error")
+
+    answer = service.query("{ " + " ".join(f"a{i}: search {{ __typename }}" for i in range(28)) + " }")
+    bugs = lines(service.end())
+
+    assert answer.json["data"] is None or set(answer.json["data"].values()) == {None}
+    assert {one["correlation_id"] for one in bugs} == {answer.json["errors"][0]["extensions"]["correlation_id"]}
+    assert 0 < len(bugs) <= ERRORS
+    assert len(answer.json["errors"]) <= ERRORS + 1
 
 
 def test_bug_of_the_index_is_logged_and_does_not_end_it(broken):

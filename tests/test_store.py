@@ -43,8 +43,8 @@ def test_a_newer_schema_is_refused_with_one_clear_line(settings):
 
 def _undo_migrations(db):
     """Take back what came after schema 3."""
-    db.execute("DROP TABLE imports")
-    db.execute("DROP TABLE gaps")
+    for table in ("imports", "gaps", "pauses"):
+        db.execute(f"DROP TABLE {table}")
     for view in ("edges", "versions", "assets", "records", "events"):
         db.execute(f"DROP VIEW shared_{view}")
     db.execute("ALTER TABLE bodies DROP COLUMN size")

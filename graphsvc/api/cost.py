@@ -87,9 +87,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the text of a document costs: each operation, all of it with the fragments, and whether that has no end."""
+    """What the text of a document costs: its operations in order, all of it, and whether its fragments have no end."""
 
-    operations: Mapping[OperationDefinitionNode, Cost]
+    operations: Sequence[Cost]
     all: Cost
     cyclic: bool
 
@@ -104,7 +104,7 @@ def measure(
     chosen = operation_named(document, operation)
     if chosen is None:
         return Cost(tokens=document.token_count)
-    cost = shape(document).operations[chosen]
+    cost = shape(document).operations[next(i for i, node in enumerate(_operations(document)) if node is chosen)]
     within = cost.nesting <= NESTING
     return replace(cost, nodes=nodes(schema, document, chosen, variables) if within else MOST)
 
@@ -125,15 +125,14 @@ def shape(document: DocumentNode) -> Shape:
     walk = _Shape(fragments)
     found = _operations(document)
     about = {"tokens": document.token_count, "operations": len(found)}
-    costs = {node: replace(walk.selection(node.selection_set, 0), **about) for node in found}
+    costs = [replace(walk.selection(node.selection_set, 0), **about) for node in found]
     # What no operation uses is validated all the same.
-    every = [*costs.values(), *(walk.alone(node) for node in fragments.values())]
+    every = [*costs, *(walk.alone(node) for node in fragments.values())]
     widest = Cost(**{name: max(getattr(one, name) for one in every) for name in _NUMBERS}) if every else Cost()
     if not walk.cyclic and widest.fields <= PAIRED and widest.nesting <= NESTING:
-        sets = [node.selection_set for node in (*found, *fragments.values())]
-        paired = {node: _pairs(fragments, [node]) for node in sets}
-        costs = {node: replace(cost, pairs=paired[node.selection_set]) for node, cost in costs.items()}
-        widest = replace(widest, pairs=max(paired.values(), default=0))
+        paired = [_pairs(fragments, [node.selection_set]) for node in (*found, *fragments.values())]
+        costs = [replace(cost, pairs=pairs) for cost, pairs in zip(costs, paired, strict=False)]
+        widest = replace(widest, pairs=max(paired, default=0))
     return Shape(operations=costs, all=widest, cyclic=walk.cyclic)
 
 

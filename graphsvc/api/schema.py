@@ -35,7 +35,7 @@ from graphsvc.envelope import Long, NavResult, SearchResult
 from graphsvc.importers import neutral
 from graphsvc.memory import capture
 from graphsvc.model import Event
-from graphsvc.store.database import interrupted
+from graphsvc.store.database import BusyError, interrupted
 
 MAX_FIRST: Final = 100
 _LONGS: Final = range(-(2**63), 2**63)
@@ -86,10 +86,15 @@ class Mutation:
 
 
 class MaskBugs(MaskErrors):
-    """Replace the text of an unexpected error by an id, and log it under that id; the end of the time is no bug."""
+    """Replace the texts of unexpected errors of a request by an id, and log them under it; the end of the time is none.
+
+    A bug at each row of a list is logged a few times only.
+    """
 
     def __init__(self) -> None:
         super().__init__(should_mask_error=_unexpected)
+        self.correlation = secrets.token_hex(6)
+        self.logged = 0
 
     def anonymise_error(self, error: GraphQLError) -> GraphQLError:
         if interrupted(error.original_error):
@@ -97,12 +102,13 @@ class MaskBugs(MaskErrors):
             return GraphQLError(
                 "not done in time; ask for less", nodes=error.nodes, path=error.path, extensions=extensions
             )
-        correlation = secrets.token_hex(6)
         # Names of the schema: the path of the error has aliases, which the asker chose.
         names = ", ".join(node.name.value for node in error.nodes or () if isinstance(node, FieldNode))
-        log_bug(correlation, f"field {names}" if names else "a document", error.original_error)
-        message = f"A bug of graphsvc. The log of the service tells more under {correlation}."
-        extensions = {"code": "BUG", "correlation_id": correlation}
+        self.logged += 1
+        if self.logged <= limits.ERRORS:
+            log_bug(self.correlation, f"field {names}" if names else "a document", error.original_error)
+        message = f"A bug of graphsvc. The log of the service tells more under {self.correlation}."
+        extensions = {"code": "BUG", "correlation_id": self.correlation}
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
 
 
@@ -161,15 +167,23 @@ def respond(
         message = "The document has no operation of that name, or several and no name was given."
         return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}]}
     # Not every way to an error passes the extensions: one of their own bugs does not.
-    problems = limits.bounded(
-        [MaskBugs().anonymise_error(one) if _unexpected(one) else one for one in result.errors or []]
-    )
+    mask = MaskBugs()
+    problems = limits.bounded([mask.anonymise_error(one) if _unexpected(one) else one for one in result.errors or []])
     response: dict[str, object] = {}
     if problems:
-        response["errors"] = [dict(error.formatted) for error in problems]
+        response["errors"] = [_formatted(error) for error in problems]
     if result.data is not None or not problems or any(error.path for error in problems):
         response["data"] = result.data
     return response
+
+
+def _formatted(error: GraphQLError) -> dict[str, object]:
+    """Return an error as JSON values; one that was raised on purpose says by a code which it is."""
+    formatted = dict(error.formatted)
+    if isinstance(error.original_error, errors.GraphsvcError) and "extensions" not in formatted:
+        busy = isinstance(error.original_error, BusyError)
+        formatted["extensions"] = {"code": "BUSY" if busy else type(error.original_error).__name__}
+    return formatted
 
 
 def log_bug(correlation: str, where: str, error: BaseException | None) -> None:

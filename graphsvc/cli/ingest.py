@@ -1,11 +1,14 @@
-"""What comes in: histories, neutral events, the demo."""
+"""What comes in: histories, neutral events, the demo; how it goes to another machine, and when nothing comes in."""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from graphsvc.importers.discover import Found
     from graphsvc.importers.run import Report
     from graphsvc.model import Event
+    from graphsvc.store.database import Connection
 
 _BATCH: Final = 256  # events, and
 _BATCH_BYTES: Final = 4 << 20  # bytes that `capture` stores in one transaction
@@ -88,6 +92,10 @@ def capture(as_json: bool) -> None:
 
     Each line has session_id, kind, origin and body; ts, project, cwd, actor and meta are optional.
     A bad line is rejected with its number and the reason, the others are stored. Exit 2 if any was rejected.
+    What graphsvc export wrote is stored as it stood there:
+
+    \b
+    graphsvc capture < log.jsonl
     """
     from graphsvc.memory import capture as memory
     from graphsvc.memory import rebuild
@@ -111,6 +119,112 @@ def capture(as_json: bool) -> None:
             click.echo(f"line {bad['line']}: {printable(str(bad['message']))}", err=True)
         click.echo(f"{accepted} stored, {duplicates} known, {len(rejected)} rejected")
     sys.exit(2 if rejected else 0)
+
+
+@click.command(cls=Command, short_help="Write the ledger as lines that capture stores elsewhere.")
+@click.option("--project", metavar="KEY|all", help="Write this project; default: all.")
+@click.option("--viewer", metavar="SESSION", help="Write what this session sees.")
+@click.option("--since", type=click.IntRange(min=0), default=0, metavar="POSITION", help="Only what came behind this.")
+@as_json
+def export(project: str | None, viewer: str | None, since: int, as_json: bool) -> None:
+    """Write the ledger on standard output, one neutral event a line: a backup, or a way to another machine.
+
+    \b
+    graphsvc export > log.jsonl
+    graphsvc capture < log.jsonl          there
+
+    Every line says what became of the event here, and what followed from it stands in lines of its own: capturing them
+    in an empty home gives an equal store, capturing them again adds nothing, and the logs of two machines give the
+    same events whichever is captured first. Isolated rows are left out unless --viewer may see them. How much was
+    written is told on standard error, with --json as JSON; its position is the --since of the next export.
+    """
+    from graphsvc import render
+    from graphsvc.memory import export as memory
+    from graphsvc.memory import rebuild
+    from graphsvc.recall import scope
+    from graphsvc.store import database, events, visibility
+
+    written = 0
+    asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
+    with closing(rebuild.connect(config.from_environment())) as db, render.progress("exporting") as progress:
+        with database.snapshot(db):
+            asked, _ = scope.resolve(db, asker, None)
+            newest, hides = events.position(db), visibility.any_hidden(db, asked)
+        for position, text in memory.export(db, asked, since, newest):
+            sys.stdout.buffer.write(text)
+            written += 1
+            progress(position - since, newest - since)
+    sys.stdout.buffer.flush()
+    notes = [visibility.NOTE] if hides else []
+    if as_json:
+        click.echo(json.dumps({"events": written, "position": newest, "notes": notes}), err=True)
+        return
+    for note in notes:
+        render.say(f"note: {note}")
+    render.say(f"{written} events up to position {newest}; what comes later: graphsvc export --since {newest}")
+
+
+@click.command(cls=Command, short_help="Record nothing of a project until resume.")
+@click.option("--project", metavar="KEY|all", help="Pause this project, or all; default: the folder's.")
+@as_json
+def pause(project: str | None, as_json: bool) -> None:
+    """Record nothing of a project until `graphsvc resume`.
+
+    What is said meanwhile stays out, also when its transcript is imported later; what was said before is still taken.
+    What you record yourself (a decision, a goal, a todo) is stored.
+    """
+    from graphsvc import clock
+    from graphsvc.memory import rebuild
+    from graphsvc.store import imports
+
+    with closing(rebuild.connect(config.from_environment())) as db:
+        begun = imports.pause(db, _paused_key(db, project), clock.utc_text(clock.system()))
+    if as_json:
+        line(asdict(begun))
+        return
+    name = begun.project or "all"
+    click.echo(f"{printable(name)} is paused since {begun.since}")
+    click.echo(f"to record again: graphsvc resume --project {printable(shlex.quote(name))}")
+
+
+@click.command(cls=Command, short_help="Record again what pause stopped.")
+@click.option("--project", metavar="KEY|all", help="Resume this project, or end every pause; default: the folder's.")
+@as_json
+def resume(project: str | None, as_json: bool) -> None:
+    """Record again. What was said since `graphsvc pause` stays out, however late it arrives."""
+    from graphsvc import clock
+    from graphsvc.memory import rebuild
+    from graphsvc.store import imports
+
+    with closing(rebuild.connect(config.from_environment())) as db:
+        key = _paused_key(db, project)
+        ended = imports.resume(db, key, clock.utc_text(clock.system()))
+        rest = [one for one in imports.pauses(db) if one.project in {None, key}]
+    if as_json:
+        line({"ended": [asdict(one) for one in ended], "paused": [asdict(one) for one in rest]})
+        return
+    for one in ended:
+        click.echo(f"{printable(one.project or 'all')} was paused from {one.since} until {one.until}")
+    for one in rest:
+        click.echo(f"all is still paused since {one.since}: graphsvc resume --project all")
+    if not ended and not rest:
+        click.echo(f"{printable(key or 'all')} is not paused")
+
+
+def _paused_key(db: Connection, project: str | None) -> str | None:
+    """Return the key of the project to pause, as events name it; None for all."""
+    from graphsvc.memory import paths
+    from graphsvc.memory.redact import redact
+    from graphsvc.store import events
+
+    if project == "all":
+        return None
+    if project is not None and not project.strip():
+        raise InvalidInput("project", "is empty", "a key, a folder, or all")
+    key = redact(project) if project is not None else None
+    if key is not None and events.find_project(db, key) is not None:
+        return key
+    return redact(paths.project_of(str(Path.cwd() / project) if project else str(Path.cwd())))
 
 
 @click.command(cls=Command, short_help="A tour of two small conversations.")

@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, ingest, operate
+from graphsvc.cli import ask, doctor, ingest, operate
 from graphsvc.cli.options import Command
 
 
@@ -49,6 +49,9 @@ def main() -> None:
 for _command in (
     ingest.import_,
     ingest.capture,
+    ingest.export,
+    ingest.pause,
+    ingest.resume,
     ask.tool,
     ask.ls,
     ask.cd,
@@ -59,7 +62,9 @@ for _command in (
     operate.ui,
     operate.rebuild,
     operate.stats,
+    doctor.doctor,
     operate.schema,
+    operate.completion,
     ingest.demo,
 ):
     program.add_command(_command)

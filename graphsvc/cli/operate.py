@@ -13,7 +13,7 @@ import click
 
 from graphsvc import config
 from graphsvc.cli.options import Command, as_json, line
-from graphsvc.errors import ServiceError
+from graphsvc.errors import InvalidInput, ServiceError
 
 _INDEX_MS: Final = 60_000  # what was replayed is indexed before the command ends
 
@@ -124,29 +124,88 @@ def rebuild(check: bool, as_json: bool) -> None:
 @click.option("--viewer", metavar="SESSION", help="Count what this session sees.")
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
-    """Count what is stored: sessions, events, records, assets, edges, gaps, and the position of the index."""
+    """Count what is stored: sessions, events, records, assets, edges, gaps; say what is indexed and what is paused."""
     from graphsvc.memory import rebuild as replay
     from graphsvc.recall import scope
-    from graphsvc.store import counts, database
+    from graphsvc.store import counts, database, imports
 
     asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
     with closing(replay.connect(config.from_environment())) as db, database.snapshot(db):
         asked, _ = scope.resolve(db, asker, None)
         counted = asdict(counts.stats(db, asked))
+        lasting = {one.project or "all": one.since for one in imports.pauses(db)}
+    paused = lasting if asked.everywhere else None
     if as_json:
-        line(counted)
+        line({**counted, "paused": paused})
         return
     from graphsvc import render
 
     rows = [(name, count) for name, count in counted.items() if count is not None and not isinstance(count, dict)]
     for name in ("kinds", "records", "edges"):
         rows += [(f"{name}: {kind}", count) for kind, count in counted[name].items()]
+    rows += [(f"paused since: {key}", since) for key, since in (paused or {}).items()]
     render.table(("what", "count"), rows)
 
 
-@click.command(cls=Command, short_help="Print the GraphQL schema (SDL).")
-def schema() -> None:
-    """Print the GraphQL schema (SDL)."""
+@click.command(cls=Command, short_help="Print the GraphQL schema, or what changed in it.")
+@click.option(
+    "--diff",
+    "old",
+    type=click.Path(path_type=Path),
+    metavar="OLD.graphql",
+    help="Print what changed since this SDL instead: breaking, dangerous, safe.",
+)
+@as_json
+def schema(old: Path | None, as_json: bool) -> None:
+    """Print the GraphQL schema (SDL), or what changed in it.
+
+    \b
+    graphsvc schema
+    graphsvc schema --diff old.graphql
+
+    Exit 1 when something breaks a client that was not told by @deprecated.
+    """
     from graphsvc.api import schema as api
 
-    sys.stdout.buffer.write(api.print_sdl().encode("utf-8"))
+    if old is None:
+        if as_json:
+            line({"sdl": api.print_sdl()})
+        else:
+            sys.stdout.buffer.write(api.print_sdl().encode("utf-8"))
+        return
+    from graphsvc import render
+    from graphsvc.cli import changes
+
+    try:
+        before = old.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("diff", f"{str(old)!r} cannot be read: {error}", "a file of SDL") from None
+    found = changes.changes(before, api.print_sdl())
+    breaks = any(one.breaks for one in found)
+    if as_json:
+        line({"breaks": breaks, "changes": [asdict(one) for one in found]})
+    elif found:
+        rows = [(one.effect, "was deprecated" if one.deprecated else "", one.change) for one in found]
+        render.table(("effect", "note", "change"), rows)
+    else:
+        click.echo("nothing changed")
+    sys.exit(1 if breaks else 0)
+
+
+@click.command(cls=Command, short_help="Print what makes a shell complete commands.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that makes a shell complete commands, options and their values.
+
+    \b
+    echo 'eval "$(graphsvc completion bash)"' >> ~/.bashrc
+    echo 'eval "$(graphsvc completion zsh)"' >> ~/.zshrc
+    graphsvc completion fish > ~/.config/fish/completions/graphsvc.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    program = click.get_current_context().find_root()
+    made = get_completion_class(shell)
+    if made is None:
+        raise InvalidInput("shell", f"{shell} is unknown to click", "bash, zsh, fish")
+    click.echo(made(program.command, {}, "graphsvc", "_GRAPHSVC_COMPLETE").source())

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from graphsvc.errors import GraphsvcError, NotFoundError
+from graphsvc.model import ASKED_KINDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,14 +64,26 @@ def filters(command: F) -> F:
     """Add the filters of search and grep, named as the tool's parameters."""
     for option in (
         limited,
-        click.option("--order", metavar="asc|desc", help="By time; default: by score."),
+        click.option(
+            "--order", metavar="asc|desc", help="By time; default: by score.", shell_complete=_words("asc", "desc")
+        ),
         click.option("--until", metavar="TIME", help="Up to this ISO time or date, inclusive."),
         click.option("--since", metavar="TIME", help="From this ISO time or date on, inclusive."),
         click.option("--session-id", metavar="SESSION", help="Only this session."),
-        click.option("--kind", metavar="KIND", help="Only this kind: user_message, tool_call, decision, …"),
+        click.option(
+            "--kind",
+            metavar="KIND",
+            help="Only this kind: user_message, tool_call, decision, …",
+            shell_complete=_words(*ASKED_KINDS),
+        ),
     ):
         command = option(command)
     return command
+
+
+def _words(*words: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Complete one of these words; what is typed in full is judged where it is used."""
+    return lambda _, __, typed: [word for word in words if word.startswith(typed)]
 
 
 def described(error: GraphsvcError) -> dict[str, object]:

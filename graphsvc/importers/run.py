@@ -238,6 +238,9 @@ def _hand_over(run: _Run, file: _File, stream: BinaryIO) -> None:
         run.report.duplicates += captured.duplicates
         run.report.kinds.update(captured.kinds)
         for rejected in captured.rejected:
+            if rejected.code == "paused":  # not to be recorded is no fault of the file
+                run.report.noise["paused"] += 1
+                continue
             file.gap(file.batch[rejected.index][0], f"{rejected.code}: {rejected.message}")
         file.events += captured.accepted + captured.duplicates
     file.batch.clear()

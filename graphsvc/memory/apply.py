@@ -158,8 +158,8 @@ def _member(event: Stored, view: View) -> Rows:
     """An event of another session that this one holds too: a resume or fork copied it."""
     of = event.meta.get("of")
     source = view.by_origin(event, of) if event.meta.get("action") == "member" and isinstance(of, str) else None
-    if source is None:
-        return
+    if source is None or source.session == event.session:
+        return  # its own: a merged ledger notes it of both sessions
     yield Membership(session=event.session, event=source.id)
     for number in view.rule_events(event, source.origin):
         yield Membership(session=event.session, event=number)

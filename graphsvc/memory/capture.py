@@ -2,6 +2,9 @@
 
 The order of one event: what must never be stored is taken out, an isolation phrase takes effect, the event is appended,
 `apply` gives its rows, `derive` gives the events behind it, and those go the same way.
+
+An entry of another ledger (`Event.ledger`) is stored as it stood there: what followed from it are entries too, so
+nothing is derived, refused or isolated anew. It is redacted again, and keeps its origin to one content as all do.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +24,16 @@ from graphsvc.memory import paths
 from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
 from graphsvc.memory.redact import redact, redact_value, strip_private
-from graphsvc.model import MAX_NAME, MAX_PATH, RECORD_KINDS, Event, EventKind, NodeType, Record, Stored
-from graphsvc.store import events, rows
+from graphsvc.model import MAX_NAME, MAX_OURS, MAX_PATH, RECORD_KINDS, Entry, Event, EventKind, NodeType, Record, Stored
+from graphsvc.store import events, imports, rows
 from graphsvc.store.database import Connection, transaction
 from graphsvc.store.view import View
 
 _ID: Final = re.compile(r"(?:event|asset|goal|decision|feedback|candidate|todo)-([0-9]{1,17})")
 OURS: Final = ("rule:", "member:")  # origins of events that graphsvc makes
+# What a person may state while recording is paused; of a host's history none of it is a person's own word.
+_OWN_WORD: Final = frozenset({*RECORD_KINDS, EventKind.ASSET, EventKind.EDGE, EventKind.PUBLISH, EventKind.FORGET})
+_SWITCHES: Final = ("on", "off")
 _USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 
 
@@ -51,13 +58,14 @@ class Captured:
 
 
 class Refused(GraphsvcError):
-    """An event that contradicts what the store holds."""
+    """An event that is not stored as the store stands. `added` was stored in its place."""
 
     exit_code = 2
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, added: Sequence[Stored] = ()) -> None:
         super().__init__(message)
         self.code = code
+        self.added = added
 
 
 def capture(
@@ -78,6 +86,7 @@ def capture(
                 added = _one(db, event, received_at, history=history)
             except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
                 rejected.append(Rejected(index, _code(error), str(error)))
+                kinds.update(str(one.kind) for one in getattr(error, "added", ()))
                 continue
             duplicates += not added
             kinds.update(str(one.kind) for one in added)
@@ -89,15 +98,19 @@ def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> li
     """Store one event and what follows from it; return what was added, nothing for a duplicate."""
     clean = _clean(event)
     project, session = _place(db, clean)
-    view = View(db)
+    view, old = View(db), None
     if project is not None:
-        old = events.by_origin(db, project, clean.origin)
-        if old is not None:
-            if not _same(old, clean):
-                clean = _conflicting(clean)
-                old = events.by_origin(db, project, clean.origin)
-            if old is not None:
-                return _copy(db, view, clean, old, session, received_at)
+        clean, old = _settled(db, project, clean)
+        if old is not None and old.session == session:
+            return []
+    stopped = _stopped(db, clean, project, received_at, history=history)
+    if stopped is not None:
+        # The switch is heeded all the same: what is said when recording goes on must not be seen.
+        raise Refused("paused", stopped, _switched(db, view, clean, project, session, received_at))
+    if old is not None:
+        return _copy(db, view, clean, old, session, received_at)
+    if clean.ledger is not None:
+        return [_append(db, view, clean, *_interned(db, clean, project, session), received_at)]
     try:
         clean = _checked(view, clean, project, session)
     except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
@@ -105,17 +118,70 @@ def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> li
             raise
         meta = {**clean.meta, "record": clean.kind, "refused": str(error)}
         clean = replace(clean, kind=EventKind.RAW, meta=meta)
+    project, session = _interned(db, clean, project, session)
+    switched = _switched(db, view, clean, project, session, received_at)
+    return switched + _write(db, view, clean, project, session, received_at)
+
+
+def _switched(
+    db: Connection, view: View, event: Event, project: int | None, session: int | None, received_at: str
+) -> list[Stored]:
+    """Turn isolation on or off where a user's whole message says so; it takes effect before the message is stored."""
+    switch = toggle(event) if event.ledger is None else None
+    if switch is None:
+        return []
+    project, session = _interned(db, event, project, session)
+    meta = {"action": switch, "cause": event.origin}
+    origin = f"rule:{event.origin}:switch"
+    phrase = replace(event, kind=EventKind.ISOLATION, origin=origin, body=switch, meta=meta)
+    phrase, known = _settled(db, project, phrase)
+    return [] if known else [_append(db, view, phrase, project, session, received_at)]
+
+
+def _stopped(db: Connection, event: Event, project: int | None, received_at: str, *, history: bool) -> str | None:
+    """Say why an event is not stored while its project is paused; None when it is not paused, or a person's own word.
+
+    What was said meanwhile stays out however late it arrives. A host's history and another ledger do not tell what a
+    person recorded on purpose, so of them only the switch of isolation passes.
+    """
+    if event.kind is EventKind.ISOLATION or (event.kind in _OWN_WORD and not history and event.ledger is None):
+        return None
+    key = events.project_key(db, project) if project is not None else event.project or _default_project(event)
+    moment = event.ts or (event.ledger.received_at if event.ledger else received_at)
+    pause = imports.paused(db, key, moment)
+    if pause is None:
+        return None
+    if pause.until is None:
+        on = pause.project or "all"
+        return f"{on} is paused since {pause.since}; to record what comes: graphsvc resume --project {shlex.quote(on)}"
+    return f"{pause.project or 'all'} was paused from {pause.since} until {pause.until}: what was said then stays out"
+
+
+def _settled(db: Connection, project: int, event: Event) -> tuple[Event, Stored | None]:
+    """Return the event under the origin it has in this project, and the one that stands there with its content.
+
+    An origin that stands for something else leaves the event a name made of its content, whoever came first.
+    """
+    first = event.meta.get("conflicts_with")
+    if event.ledger is not None and isinstance(first, str) and event.origin.startswith(f"{first}#"):
+        # There it met another content; here its own may have come first.
+        plain = events.by_origin(db, project, first)
+        if plain is not None and _same(plain, event):
+            return replace(event, origin=first), plain
+    old = events.by_origin(db, project, event.origin)
+    while old is not None and not _same(old, event):
+        event = _conflicting(event)
+        old = events.by_origin(db, project, event.origin)
+    return event, old
+
+
+def _interned(db: Connection, event: Event, project: int | None, session: int | None) -> tuple[int, int]:
+    """Give a number to the project and the session that have none yet."""
     if project is None:
-        project = events.intern_project(db, clean.project or _default_project(clean))
+        project = events.intern_project(db, event.project or _default_project(event))
     if session is None:
-        session = events.intern_session(db, clean.session_id, project)
-    added = []
-    switch = toggle(clean)
-    if switch is not None:
-        meta = {"action": switch, "cause": clean.origin}
-        phrase = replace(clean, kind=EventKind.ISOLATION, origin=f"rule:{clean.origin}:switch", body=switch, meta=meta)
-        added += _write(db, view, phrase, project, session, received_at)
-    return added + _write(db, view, clean, project, session, received_at)
+        session = events.intern_session(db, event.session_id, project)
+    return project, session
 
 
 def _write(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> list[Stored]:
@@ -123,32 +189,65 @@ def _write(db: Connection, view: View, event: Event, project: int, session: int,
     added: list[Stored] = []
     queue = deque([event])
     while queue:
-        one = queue.popleft()
-        known = view.session(session)
-        isolated = known is not None and known.isolated
-        if one.kind is EventKind.ISOLATION:
-            isolated = one.meta.get("action") == "on"
-        elif one.ts is not None:
-            # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
-            isolated = isolated or view.isolated_at(session, one.ts)
-        at = one.ts or events.last_at(db, session) or received_at
-        stored = events.append(
-            db, one, project=project, session=session, at=at, received_at=received_at, isolated=isolated
-        )
-        for row in apply(stored, view):
-            rows.put(db, row)
+        stored = _append(db, view, queue.popleft(), project, session, received_at)
         added.append(stored)
-        queue.extend(derive(stored, view))
+        for made in derive(stored, view):
+            # What follows may be here before its cause: a part of a ledger was captured, then the transcript.
+            one, old = _settled(db, project, _clean_made(made))
+            if old is None:
+                queue.append(one)
     return added
 
 
+def _append(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> Stored:
+    """Append one event and apply it."""
+    entry = event.ledger or _entry(view, event, session, received_at)
+    stored = events.append(
+        db,
+        event,
+        project=project,
+        session=session,
+        at=event.ts or entry.at or events.last_at(db, session) or entry.received_at,
+        received_at=entry.received_at,
+        isolated=entry.isolated,
+    )
+    for row in apply(stored, view):
+        rows.put(db, row)
+    return stored
+
+
+def _entry(view: View, event: Event, session: int, received_at: str) -> Entry:
+    """Say what the ledger notes of an event that it has not held before."""
+    known = view.session(session)
+    isolated = known is not None and known.isolated
+    if event.kind is EventKind.ISOLATION:
+        isolated = event.meta.get("action") == "on"
+    elif event.ts is not None:
+        # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
+        isolated = isolated or view.isolated_at(session, event.ts)
+    return Entry(received_at=received_at, isolated=isolated)
+
+
 def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | None, received_at: str) -> list[Stored]:
-    """Note that a session contains an event of another one; its own event again is a duplicate."""
-    if old.session == session or (session is not None and view.member(session, old.id)):
+    """Note that a session contains an event of another one; what is noted already is a duplicate."""
+    if event.ledger is None and session is not None and view.member(session, old.id):
         return []
-    if session is None:
-        session = events.intern_session(db, event.session_id, old.project)
-    member = Event(
+    project, session = _interned(db, event, old.project, session)
+    members = [(_member(event, old), session)]
+    if event.ledger is not None:
+        # Two ledgers that met it in two sessions give the same, whichever comes first: it is noted of both sessions.
+        members.append((_member(old, old), old.session))
+    added = []
+    for member, number in members:
+        one, known = _settled(db, project, member)
+        if known is None:
+            added.append(_append(db, view, one, project, number, received_at))
+    return added
+
+
+def _member(event: Event | Stored, old: Stored) -> Event:
+    """Return the event that says that the session of `event` contains `old`."""
+    return Event(
         session_id=event.session_id,
         kind=EventKind.EDGE,
         origin=f"member:{event.session_id}:{old.origin}",
@@ -156,17 +255,19 @@ def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | 
         ts=event.ts,
         actor=event.actor,
         meta={"action": "member", "of": old.origin, **{k: v for k, v in event.meta.items() if k in {"host", "cwd"}}},
+        ledger=event.ledger
+        if isinstance(event, Event)
+        else Entry(received_at=event.received_at, isolated=event.isolated, at=event.at),
     )
-    return _write(db, view, member, old.project, session, received_at)
 
 
 def _clean(event: Event) -> Event:
     """Check the names, take out what must not be stored, and put the cwd where it stays."""
-    if event.origin.startswith(OURS):
+    if event.origin.startswith(OURS) and event.ledger is None:
         raise InvalidInput("origin", f"{event.origin[:80]!r} begins as graphsvc's own do", f"no {' or '.join(OURS)}")
     for field, limit in (
         ("session_id", MAX_NAME),
-        ("origin", MAX_NAME),
+        ("origin", MAX_NAME if event.ledger is None else MAX_OURS),
         ("actor", MAX_NAME),
         ("cwd", MAX_PATH),
         ("project", MAX_PATH),
@@ -176,19 +277,48 @@ def _clean(event: Event) -> Event:
     meta = dict(event.meta)
     if event.cwd:
         meta["cwd"] = event.cwd
-    return replace(event, body=redact(strip_private(event.body)), meta=_clean_meta(meta))
+    event = _clean_made(replace(event, meta=meta))
+    return _worded(event) if event.kind is EventKind.ISOLATION and event.ledger is None else event
+
+
+def _worded(event: Event) -> Event:
+    """Write a switch in the one way it is stored, before it is compared with what is there."""
+    action = _action(event)
+    return replace(event, body=action, meta={**event.meta, "action": action}) if action in _SWITCHES else event
+
+
+def _action(event: Event) -> str:
+    return str(event.meta.get("action") or event.body.strip().lower())
+
+
+def _clean_made(event: Event) -> Event:
+    """Take out of the content what must not be stored."""
+    return replace(event, body=redact(strip_private(_joined(event.body))), meta=_clean_meta(dict(event.meta)))
+
+
+def _joined(text: str) -> str:
+    """Join the halves of a character that arrived as two: JSON, which moves a ledger, knows them as one only."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return text
 
 
 def _clean_names(event: Event) -> Event:
     """Redact what names an event, too; an id keeps apart by a hash what the marker would make one."""
-    names = (event.session_id, event.origin, event.actor, event.cwd, event.project)
+    # An origin of ours is made of names that are clean one by one: together they might read like a secret.
+    ours = next((one for one in (f"member:{event.session_id}:", *OURS) if event.origin.startswith(one)), "")
+    given = event.origin.removeprefix(ours)
+    names = (event.session_id, given, event.actor, event.cwd, event.project)
     text = "\n".join(filter(None, names))
     if redact(text) == text:
         return event
     session_id, origin = (
         clean if clean == name else f"{clean}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        for name, clean in ((name, redact(name)) for name in (event.session_id, event.origin))
+        for name, clean in ((name, redact(name)) for name in (event.session_id, given))
     )
+    origin = ours + origin
     actor, cwd, project = (redact(name) if name else name for name in (event.actor, event.cwd, event.project))
     return replace(event, session_id=session_id, origin=origin, actor=actor, cwd=cwd, project=project)
 
@@ -240,7 +370,9 @@ def _default_project(event: Event) -> str:
 
 
 def _same(old: Stored, event: Event) -> bool:
+    # An entry of a ledger was taken there: that it did not fit here is another content.
     refused = old.kind is EventKind.RAW and "refused" in old.meta and old.meta.get("record") == event.kind
+    refused = refused and event.ledger is None
     return (old.kind is event.kind or refused) and old.body == event.body
 
 
@@ -254,7 +386,9 @@ def _conflicting(event: Event) -> Event:
 def _checked(view: View, event: Event, project: int | None, session: int | None) -> Event:
     """Refuse a state change that its machine, or the isolation of the session, does not allow."""
     if event.kind is EventKind.ISOLATION:
-        return _switch(event)
+        if event.body not in _SWITCHES:
+            raise InvalidInput("meta.action", f"{_action(event)[:80]!r} is unknown", ", ".join(_SWITCHES))
+        return event
     if event.kind is EventKind.PUBLISH:
         return _published(view, event)
     if event.kind not in RECORD_KINDS:
@@ -319,13 +453,6 @@ def _subject(view: View, event: Event, project: int | None, session: int | None)
     ):
         raise NotFoundError(str(number or of or key)[:200], f"meta.of is the id or the origin of the {event.kind}")
     return found
-
-
-def _switch(event: Event) -> Event:
-    action = event.meta.get("action") or event.body.strip().lower()
-    if action not in {"on", "off"}:
-        raise InvalidInput("meta.action", f"{str(action)[:80]!r} is unknown", "on, off")
-    return replace(event, body=str(action), meta={**event.meta, "action": action})
 
 
 def _published(view: View, event: Event) -> Event:

@@ -117,8 +117,9 @@ async def _graphql(request: Request, workers: Workers, streams: Streams) -> Resp
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
-        read = await _reader(request, limit, seconds)
         asker = exchange.asker(request.headers.getlist)
+        workers.check(asker.session_id)
+        read = await _reader(request, limit, seconds)
         if media_type == exchange.STREAM:
             return await _streamed(request, workers, streams, read, asker)
         try:

@@ -1,4 +1,4 @@
-"""Connections that never ask anything: closed after a while, and at once when their place is needed.
+"""Connections that never ask anything, or do not read their answer: closed after a while, and when a place is needed.
 
 Whoever can reach the port can open connections without a token; they must not keep the owner out. What is being
 answered, a stream too, keeps its place.
@@ -20,6 +20,7 @@ from graphsvc.server.sockets import KNOWN
 MOST: Final = 256
 ENDING: Final = 32  # more than that many are not counted yet as ended while others take their places
 HEAD_S: Final = 5.0  # from the connection to the end of the first request's head
+READ_S: Final = 5.0  # without reading anything of an answer
 CLOSE_S: Final = 30.0  # for a client to take what was sent before the end
 
 
@@ -44,7 +45,7 @@ class HttpConnection(H11Protocol):
         super().__init__(*args, **kwargs)
         self.since = time.monotonic()
         self._timer: asyncio.TimerHandle | None = None
-        self._stuck: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Begin, in the place of the connection that has said nothing for longest when there is none left."""
@@ -63,39 +64,40 @@ class HttpConnection(H11Protocol):
         super().handle_websocket_upgrade(event)
 
     def pause_writing(self) -> None:
-        """Look later whether the client has taken anything."""
+        """Note that what was sent is not read."""
         super().pause_writing()
-        self._stuck = self.loop.call_later(CLOSE_S, self._abandon)
+        self._watch(self.transport.get_write_buffer_size() + 1)
 
     def resume_writing(self) -> None:
-        """Stop looking."""
+        """Note that something of it was read."""
         super().resume_writing()
-        if self._stuck is not None:
-            self._stuck.cancel()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     @property
     def idle(self) -> bool:
-        """Say whether no request is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+        """Say whether no request is being answered, or nobody reads the answer."""
+        return self.cycle is None or self.cycle.response_complete or self._unread is not None
 
     def end(self) -> None:
         """Close at once; the place is free from now on."""
         self.connections.discard(self)
         self.transport.abort()
 
+    def _watch(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.end()
+        else:
+            self._unread = self.loop.call_later(READ_S, self._watch, left)
+
     def _late(self) -> None:
         if self.cycle is None:
             self.end()
 
-    def _abandon(self) -> None:
-        """End what was closed and cannot be, because the client takes nothing; else look again."""
-        if self.transport.is_closing():
-            self.end()
-        else:
-            self._stuck = self.loop.call_later(CLOSE_S, self._abandon)
-
     def _forget(self) -> None:
-        for timer in (self._timer, self._stuck):
+        for timer in (self._timer, self._unread):
             if timer is not None:
                 timer.cancel()
 

@@ -94,12 +94,17 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
 
-    def _admit(self, job: _Job) -> None:
+    def check(self, asker: Hashable) -> None:
+        """Raise Busy when there is no place, before anything is read for one who asks."""
         with self._changed:
-            if self._inside[job.asker] >= LIMITS["asker_waiting"].most:
+            if self._inside[asker] >= LIMITS["asker_waiting"].most:
                 raise Busy("asker_waiting")
             if self._inside.total() >= LIMITS["waiting"].most:
                 raise Busy("waiting")
+
+    def _admit(self, job: _Job) -> None:
+        with self._changed:
+            self.check(job.asker)
             self._inside[job.asker] += 1
             self._waiting.append(job)
             self._changed.notify()

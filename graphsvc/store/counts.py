@@ -226,6 +226,12 @@ def indexed(db: Connection) -> int:
     return int(db.execute("SELECT COALESCE(MAX(position), 0) FROM read_models WHERE name = 'words'").fetchone()[0])
 
 
+def index_version(db: Connection) -> str | None:
+    """Return the version of the code that wrote the word index; None when there is none yet."""
+    row = db.execute("SELECT version FROM read_models WHERE name = 'words'").fetchone()
+    return row["version"] if row else None
+
+
 def _one(db: Connection, query: str, viewer: Viewer, project: str, event: str | None = None) -> int:
     text, values = _filled(query, viewer, project, event)
     return int(db.execute(text, values).fetchone()[0])

@@ -165,6 +165,41 @@ def snapshot(db: Connection) -> Iterator[None]:
         db.rollback()
 
 
+def reader(path: Path) -> Connection:
+    """Open a database file to look at it: nothing is created, migrated or changed."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, factory=Connection)
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def faults(db: Connection, most: int = 5) -> list[str]:
+    """Return what SQLite finds damaged in the file, as its sentences."""
+    found = [row[0] for row in db.execute(f"PRAGMA quick_check({most})")]
+    return [] if found == ["ok"] else found
+
+
+def numbers(db: Connection) -> tuple[int, int]:
+    """Return the number of the file's schema, and of the newest one that is known."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0]), migrations()[-1][0]
+
+
+def lost_triggers(db: Connection) -> list[str]:
+    """List the triggers that keep the ledger append-only and are missing, or are not as they were made."""
+    query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        fresh.executescript(resources.text(migrations()[0][1]))
+        made = dict(fresh.execute(query).fetchall())
+    found = {row["name"]: row["sql"] for row in db.execute(query)}
+    return sorted(name for name, text in made.items() if found.get(name) != text)
+
+
+def engine() -> tuple[str, bool]:
+    """Return the version of SQLite, and whether it does what is needed: STRICT tables and full-text search."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        options = {row[0] for row in db.execute("PRAGMA compile_options")}
+    return sqlite3.sqlite_version, sqlite3.sqlite_version_info >= MINIMUM_SQLITE and "ENABLE_FTS5" in options
+
+
 def migrations() -> list[tuple[int, str]]:
     """List the shipped migrations as (number, resource name), in order."""
     found = [(int(Path(name).name[:4]), name) for name in resources.names("schema/sqlite", ".sql")]

@@ -148,6 +148,21 @@ def after(db: Connection, position: int) -> Iterator[Stored]:
         position = rows[-1]["id"]
 
 
+def shown_between(db: Connection, viewer: Viewer, since: int, until: int) -> Iterator[int]:
+    """List the events in scope that the viewer may see, behind one position and up to another, in pages."""
+    condition, values = clause(viewer, "e.id")
+    scope, project = ("1", []) if viewer.project is None else ("e.project = ?", [viewer.project])
+    while True:
+        rows = db.execute(
+            f"SELECT e.id FROM events e WHERE e.id > ? AND e.id <= ? AND {scope} AND {condition} ORDER BY e.id LIMIT ?",
+            [since, until, *project, *values, PAGE],
+        ).fetchall()
+        if not rows:
+            return
+        yield from (row["id"] for row in rows)
+        since = rows[-1]["id"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
     """What a look behind a position found: one event or none, how far it saw, and whether the ledger goes on there."""
@@ -188,11 +203,20 @@ def behind(
     return Next(events=(seen,) if row else (), position=seen, more=seen < end)
 
 
-def of_kind(db: Connection, project: int, kind: EventKind, *, after: int, before: int) -> list[Stored]:
+def of_kind_between(db: Connection, project: int, kind: EventKind, *, after: int, before: int) -> list[Stored]:
     """Read the events of a kind between two positions of a project."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.project = ? AND e.kind = ? AND e.id > ? AND e.id < ? ORDER BY e.id",
         (project, kind, after, before),
+    )
+    return [_stored(row) for row in rows]
+
+
+def of_kind(db: Connection, session: int, kind: EventKind, until: int) -> list[Stored]:
+    """List the events of one kind in a session, up to a position."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.session = ? AND e.kind = ? AND e.id <= ? ORDER BY e.seq",
+        (session, kind, until),
     )
     return [_stored(row) for row in rows]
 

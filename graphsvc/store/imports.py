@@ -1,4 +1,7 @@
-"""SQLite: which files were imported, and what could not be read of them. Operational, not rebuilt from the ledger."""
+"""SQLite: which files were imported, what could not be read of them, and when nothing was to be recorded.
+
+Operational, not rebuilt from the ledger.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +65,58 @@ def record(db: Connection, path: str, done: Done, at: str) -> None:
             "INSERT INTO gaps (path, line, reason) VALUES (?, ?, ?)",
             [(path, line, reason) for line, reason in done.gaps],
         )
+
+
+def unread(db: Connection) -> dict[str, int]:
+    """Return the files with lines that could not be read, and how many, most first."""
+    rows = db.execute("SELECT path, COUNT(*) AS count FROM gaps GROUP BY path ORDER BY count DESC, path")
+    return {row["path"]: row["count"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A time in which nothing of a project is recorded. `project` is its key, None for all; `until` None: it lasts."""
+
+    project: str | None
+    since: str
+    until: str | None = None
+
+
+def pause(db: Connection, project: str | None, at: str) -> Pause:
+    """Begin a pause of a project, or of all; return the one that lasts already if there is one."""
+    with transaction(db):
+        db.execute(
+            "INSERT INTO pauses (project, since) SELECT ?, ?"
+            " WHERE NOT EXISTS (SELECT 1 FROM pauses WHERE project IS ? AND until IS NULL)",
+            (project, at, project),
+        )
+        row = db.execute(
+            "SELECT project, since, until FROM pauses WHERE project IS ? AND until IS NULL", (project,)
+        ).fetchone()
+    return Pause(**dict(row))
+
+
+def resume(db: Connection, project: str | None, at: str) -> list[Pause]:
+    """End the pause of a project, or every pause there is; return what ended."""
+    rows = db.execute(
+        "UPDATE pauses SET until = MAX(?, since) WHERE until IS NULL AND (? IS NULL OR project = ?)"
+        " RETURNING project, since, until",
+        (at, project, project),
+    ).fetchall()
+    return [Pause(**dict(row)) for row in rows]
+
+
+def pauses(db: Connection) -> list[Pause]:
+    """List the pauses that last, oldest first."""
+    rows = db.execute("SELECT project, since, until FROM pauses WHERE until IS NULL ORDER BY since, id")
+    return [Pause(**dict(row)) for row in rows]
+
+
+def paused(db: Connection, project: str, moment: str) -> Pause | None:
+    """Return a pause of the project that holds the moment; the one that lasts before others."""
+    row = db.execute(
+        "SELECT project, since, until FROM pauses WHERE (project = ?1 OR project IS NULL) AND since <= ?2"
+        " AND (until IS NULL OR until > ?2) ORDER BY until IS NOT NULL, since LIMIT 1",
+        (project, moment),
+    ).fetchone()
+    return Pause(**dict(row)) if row else None

@@ -179,7 +179,8 @@ def attack(client: Client, took: dict[str, list[float]], number: int) -> list[st
 def heavy(url: str, token: str, number: int) -> tuple[float, int]:
     """Ask what takes long, as one of three askers: so the pool is full, and not only one asker's part of it."""
     ms, status, read = Client(url, token, f"fill-{number % 3}").post(fresh(DEEP, number))
-    assert status == 503 or "errors" not in json.loads(read), read[:500]
+    # No place, or no time: what is asked here is as much as the service is told to stand.
+    assert status in {503, 504} or "errors" not in json.loads(read), read[:500]
     return ms, status
 
 
@@ -209,12 +210,12 @@ def main() -> int:
         late = max(machine.taken)
         worst.append(max(health.taken) - late)
         longest, statuses = max(answered)[0], sorted(status for _, status in answered)
-        if len(health.taken) < 20 or longest < 500:
+        if len(health.taken) < 20 or longest < 500 or statuses.count(200) < HEAVY // 5:
             failed.append("the heavy queries were not heavy")
+        away = len(statuses) - statuses.count(200)
         print(
-            f"/health beside {HEAVY} heavy queries, which took up to {longest:.0f} ms ({statuses.count(200)} answered,"
-            f" {statuses.count(503)} sent away): worst of {len(health.taken)} was {max(health.taken):.0f} ms,"
-            f" of which the machine {late:.0f} ms"
+            f"/health beside {HEAVY} heavy queries, which took up to {longest:.0f} ms ({away} sent away):"
+            f" worst of {len(health.taken)} was {max(health.taken):.0f} ms, of which the machine {late:.0f} ms"
         )
 
     best = {name: min(ms) for name, ms in took.items()}
