@@ -3,6 +3,8 @@
 GraphsvcError
 ├── InvalidInput        an argument outside the contract: names the field and what is allowed   exit 2
 ├── InvalidTransition   a status change its machine does not allow                              exit 2
+├── Conflict            a record that changed since the asker read it                           exit 2
+├── Isolated            what isolation keeps apart                                              exit 2
 ├── NotFoundError       nothing there; carries a call that works                                exit 1
 ├── StoreError          the database cannot be used: newer schema, damaged, not writable        exit 3
 └── ServiceError        the service is needed and not there, or gave no answer                  exit 3
@@ -40,6 +42,30 @@ class InvalidTransition(GraphsvcError):
         self.machine = machine
         self.status = status
         self.action = action
+        self.allowed = allowed
+
+
+class Conflict(GraphsvcError):
+    """A record that changed since the asker read it. A version is the position of the event that changed it last."""
+
+    exit_code = 2
+
+    def __init__(self, target: str, expected: int, actual: int) -> None:
+        super().__init__(f"{target} has version {actual}, not {expected}: read it again, then ask with its version")
+        self.target = target
+        self.expected = expected
+        self.actual = actual
+
+
+class Isolated(GraphsvcError):
+    """A change across the line of isolation. `allowed` says who could make it."""
+
+    exit_code = 2
+
+    def __init__(self, target: str, problem: str, allowed: str) -> None:
+        super().__init__(f"{target}: {problem}; allowed: {allowed}")
+        self.target = target
+        self.problem = problem
         self.allowed = allowed
 
 

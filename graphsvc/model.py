@@ -99,6 +99,31 @@ class NodeType(StrEnum):
     TODO = "todo"
 
 
+# Which ends an edge of a type may have, whether a rule or a person draws it (source, target).
+EDGES: Final[dict[EdgeType, frozenset[tuple[NodeType, NodeType]]]] = {
+    EdgeType.PRODUCES: frozenset({(NodeType.SESSION, NodeType.ASSET)}),
+    EdgeType.REFERENCES: frozenset(
+        {(NodeType.ASSET, NodeType.EVENT), (NodeType.ASSET, NodeType.ASSET), (NodeType.EVENT, NodeType.ASSET)}
+    ),
+    EdgeType.EVIDENCE: frozenset(
+        {(NodeType.DECISION, NodeType.EVENT), (NodeType.DECISION, NodeType.ASSET), (NodeType.EVENT, NodeType.EVENT)}
+    ),
+    EdgeType.PRECEDES: frozenset(
+        {
+            (NodeType.DECISION, NodeType.DECISION),
+            (NodeType.SESSION, NodeType.SESSION),
+            (NodeType.EVENT, NodeType.EVENT),
+        }
+    ),
+    EdgeType.NEXT_STEP: frozenset(
+        {(NodeType.GOAL, NodeType.TODO), (NodeType.DECISION, NodeType.TODO), (NodeType.ASSET, NodeType.TODO)}
+    ),
+}
+FEEDBACK_KINDS: Final = ("preference", "correction")
+ASSET_KINDS: Final = ("document", "report", "code", "other")
+OWN_HOST: Final = "graphsvc"  # the host of what is recorded outside of any agent's session
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What only a ledger knows of an event that it holds. Everything that followed from that event is an entry too."""
@@ -222,8 +247,10 @@ class Record:
     scope: str = "project"
     key: str | None = None  # the host's own id of it
     basis: str | None = None  # for a todo: the origin of what it came from
+    kind: str | None = None  # of feedback: preference or correction, when it was said
     evidence: tuple[int, ...] = ()  # event ids
     superseded_by: int | None = None
+    promoted_to: int | None = None  # the decision a candidate became
     at: str
     changed_event: int  # the event that set the present status
     changed_ts: str | None  # the host's time of it
@@ -236,7 +263,7 @@ class Asset:
     id: int
     project: int
     path: str
-    kind: str  # document, report, code, other
+    kind: str  # one of ASSET_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

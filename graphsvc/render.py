@@ -28,7 +28,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u
 _BLANK: Final = re.compile(r"\s+")
 _BODY: Final = 600  # characters of a hit on a terminal; `cat` has the rest
 _STYLES: Final = {"id": "cyan", "host": "cyan", "session": "cyan", "note": "dim"}
-_WRAP: Final = frozenset({"found", "problem", "what to do", "where"})
+_WRAP: Final = frozenset({"found", "problem", "text", "what to do", "where"})
 
 
 def clean(text: str) -> str:
@@ -94,7 +94,7 @@ def remarks(got: Answer, options: Sequence[str]) -> None:
         say(str(got["status"]))
     if suggestion := got.get("suggestion"):
         asker = _without_viewer(options) if visibility.NO_VIEWER in map(str, _list(got, "notes")) else options
-        say(f"try: {_as_command(str(suggestion), asker)}")
+        say(f"try: {as_command(str(suggestion), asker)}")
     if cursor := got.get("cursor"):
         say(f"there is more: the same command with --cursor {cursor}")
 
@@ -108,6 +108,15 @@ def typed(arguments: Answer, options: Sequence[str]) -> str:
     if any(name.startswith("-") for name in names):  # else it is read as an option
         return shlex.join(["graphsvc", verb, *flags, *options, "--", *names])
     return shlex.join(["graphsvc", verb, *names, *flags, *options])
+
+
+def as_command(suggestion: str, options: Sequence[str]) -> str:
+    """Write a suggestion that is a call of the tool as a command."""
+    try:
+        arguments = json.loads(suggestion)
+    except ValueError:
+        return suggestion
+    return typed(arguments, options) if isinstance(arguments, dict) else suggestion
 
 
 def write(text: str) -> None:
@@ -211,15 +220,6 @@ def _blocks(hits: Iterable[tuple[Sequence[object], object]]) -> None:
         shown = text if len(text) <= _BODY else f"{text[:_BODY]} …"
         console.print(line)
         console.print(Padding(Text(shown), (0, 0, 1, 2)))
-
-
-def _as_command(suggestion: str, options: Sequence[str]) -> str:
-    """Write a suggestion that is a call of the tool as a command."""
-    try:
-        arguments = json.loads(suggestion)
-    except ValueError:
-        return suggestion
-    return typed(arguments, options) if isinstance(arguments, dict) else suggestion
 
 
 def _without_viewer(options: Sequence[str]) -> list[str]:

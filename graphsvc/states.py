@@ -25,6 +25,12 @@ MACHINES: Final[dict[str, dict[str, dict[str, str]]]] = {
 }
 
 
+def statuses(machine: str) -> tuple[str, ...]:
+    """List what a record of this machine may be, first to last."""
+    table = MACHINES[machine]
+    return tuple(dict.fromkeys((*table, *(end for ends in table.values() for end in ends.values()))))
+
+
 def move(machine: str, status: str, action: str) -> str:
     """Return the status that `action` leads to from `status`; raise InvalidTransition otherwise."""
     allowed = MACHINES[machine].get(status, {})

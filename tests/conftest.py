@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from graphsvc.api import client
-from graphsvc.api import tool as api_tool
+from graphsvc.client import executor
+from graphsvc.client import tool as api_tool
 from graphsvc.clock import Clock, utc_text
 from graphsvc.config import Settings, from_environment
 from graphsvc.memory import capture, rebuild
@@ -171,7 +171,7 @@ def tool(settings: Settings) -> Callable[..., dict]:
     """Call query_session_memory in this process: `tool(nav="ls", target="s1", viewer="s2")` returns the parsed line."""
 
     def tool(*, viewer: str | None = None, **arguments: object) -> dict:
-        printed, _ = api_tool.call(arguments, client.in_process(settings, Asker(session_id=viewer)))
+        printed, _ = api_tool.call(arguments, executor.in_process(settings, Asker(session_id=viewer)))
         return json.loads(printed)
 
     return tool

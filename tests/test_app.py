@@ -21,8 +21,9 @@ import httpx
 import pytest
 
 from graphsvc import clock
-from graphsvc.api import client, schema, tool
-from graphsvc.api.token import make_token, read_token
+from graphsvc.api import schema
+from graphsvc.client import executor, tool
+from graphsvc.client.token import make_token, read_token
 from graphsvc.errors import InvalidInput, ServiceError, StoreError
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
@@ -226,7 +227,7 @@ def test_capture_may_be_larger(http):
     request = {"query": mutation, "variables": {"events": [event]}}
 
     assert http.post(json=request).status_code == 413
-    assert http.post(json=request, headers={client.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
+    assert http.post(json=request, headers={executor.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
 
 
 def test_viewer_header_says_as_whom_the_owner_asks(http, db, talk):
@@ -234,7 +235,7 @@ def test_viewer_header_says_as_whom_the_owner_asks(http, db, talk):
     talk.user("the harbour is closed")
     request = {"query": '{ search(query: "harbour") { ... on SearchResult { results { body } } } }'}
 
-    own = http.post(json=request, headers={client.VIEWER: quote("港口")}).json()
+    own = http.post(json=request, headers={executor.VIEWER: quote("港口")}).json()
     others = http.post(json=request).json()
 
     assert "the harbour is closed" in json.dumps(own)
@@ -243,7 +244,7 @@ def test_viewer_header_says_as_whom_the_owner_asks(http, db, talk):
 
 @pytest.mark.parametrize("value", ["%FF", "%00"])
 def test_identity_header_that_is_no_text_is_400(http, value):
-    assert http.post(json=PING, headers={client.VIEWER: value}).status_code == 400
+    assert http.post(json=PING, headers={executor.VIEWER: value}).status_code == 400
 
 
 def test_token_is_made_once_and_is_the_owners_alone(settings):
@@ -289,7 +290,7 @@ def test_file_in_the_place_of_the_socket_is_not_removed(settings, token):
 
 
 def test_socket_that_somebody_listens_at_is_refused(settings, token):
-    with closing(socket.socket(socket.AF_UNIX)) as other, client.address(settings.socket) as name:
+    with closing(socket.socket(socket.AF_UNIX)) as other, executor.address(settings.socket) as name:
         other.bind(name)
         other.listen()
 
@@ -353,7 +354,7 @@ def test_service_answers_on_both_sockets_as_the_store_does(service, settings, ta
         {"project": "?"},
     ]
 
-    by_service, by_store = client.http(settings, OWNER), client.in_process(settings, OWNER)
+    by_service, by_store = executor.http(settings, OWNER), executor.in_process(settings, OWNER)
 
     assert ready["pid"] == process.pid
     assert ready["socket"] == str(settings.socket)
@@ -367,7 +368,7 @@ def test_large_text_does_not_end_every_search(service, settings, talk):
     talk.assistant("noise " * 4_000_000)
     talk.user("the harbour opens at nine")
     service()
-    execute = client.http(settings, OWNER)
+    execute = executor.http(settings, OWNER)
 
     first = json.loads(tool.call({"query": "harbour"}, execute)[0])
     end = time.monotonic() + 60
@@ -383,7 +384,7 @@ def test_what_the_service_stores_is_indexed_behind_the_request(service, settings
     service()
     event = '{session_id: "s", kind: "user_message", origin: "o", body: "harbour", project: "/srv/p"}'
 
-    client.http(settings, OWNER)(f"mutation {{ capture(events: [{event}]) {{ accepted }} }}", {})
+    executor.http(settings, OWNER)(f"mutation {{ capture(events: [{event}]) {{ accepted }} }}", {})
 
     end = time.monotonic() + 30
     while db.execute("SELECT MAX(position) FROM read_models").fetchone()[0] != 1:
@@ -424,7 +425,7 @@ def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
     idle = [socket.create_connection((host, int(port))) for _ in range(MOST + 10)]
     try:
         assert "data" in over_tcp(ready, read_token(settings), "{ __typename }")
-        assert client.http(settings, OWNER)("{ __typename }", {})
+        assert executor.http(settings, OWNER)("{ __typename }", {})
         idle[-1].settimeout(HEAD_S + 5)
         idle[-1].sendall(b"GET /hea")
         with suppress(ConnectionResetError):
@@ -457,13 +458,13 @@ def test_second_service_of_a_home_is_refused_and_a_dead_one_is_replaced(service,
     (settings.home.parent / "ready.json").unlink()
     service()
 
-    assert client.http(settings, OWNER) is not None
+    assert executor.http(settings, OWNER) is not None
 
 
 def test_service_that_dies_is_replaced_by_the_store_for_queries_only(service, settings, talk):
     talk.user("the harbour opens at nine")
     process, _ = service()
-    execute = client.connect(settings, OWNER)
+    execute = executor.connect(settings, OWNER)
     process.kill()
     process.wait()
 

@@ -184,7 +184,7 @@ HOSTILE = ("\ud800", "\0", "a\ud800\0b", "\udfff.md")
 
 @pytest.mark.parametrize("bad", HOSTILE, ids=repr)
 def test_no_text_of_a_host_breaks_capture_or_reading(db, settings, clock, bad):
-    from graphsvc.api import client, tool
+    from graphsvc.client import executor, tool
     from graphsvc.memory import rebuild
     from graphsvc.recall.scope import Asker
 
@@ -222,7 +222,7 @@ def test_no_text_of_a_host_breaks_capture_or_reading(db, settings, clock, bad):
 
     assert done.accepted == len(batch)
     assert rebuild.check(settings, lambda *_: None) == []
-    execute = client.in_process(settings, Asker())
+    execute = executor.in_process(settings, Asker())
     for number in range(1, done.position + 1):
         for verb in ("ls", "cd", "cat"):
             line, code = tool.call({"nav": verb, "target": f"event-{number}"}, execute)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from graphsvc.api import client, tool
+from graphsvc.client import executor, tool
 from graphsvc.recall import budget, content
 from graphsvc.recall.scope import Asker
 
@@ -19,7 +19,7 @@ from graphsvc.recall.scope import Asker
 def cat(settings, db):
     def cat(target, viewer=None, **more):
         line, code = tool.call(
-            {"nav": "cat", "target": target, **more}, client.in_process(settings, Asker(session_id=viewer))
+            {"nav": "cat", "target": target, **more}, executor.in_process(settings, Asker(session_id=viewer))
         )
         assert code == 2 or budget.tokens(line) <= more.get("token_budget", 4000)
         return json.loads(line), code

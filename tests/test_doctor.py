@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from graphsvc.api.token import make_token
+from graphsvc.client.token import make_token
 from graphsvc.recall import index
 from graphsvc.store import database
 

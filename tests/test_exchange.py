@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 import pytest
 from graphql import get_named_type, is_composite_type
 
-from graphsvc.api import client, schema
+from graphsvc.api import schema
 from graphsvc.api.limits import LIMITS
+from graphsvc.client import executor
 from graphsvc.recall.scope import Asker
 from graphsvc.server.connections import READ_S
 from graphsvc.store import database
@@ -144,11 +145,11 @@ def test_one_asker_too_many_requests_is_told_so_and_others_are_answered(service,
     mine = LIMITS["asker_waiting"].most
 
     with ThreadPoolExecutor(mine + 10) as threads, database.transaction(db):  # each capture waits for the lock
-        asked = [threads.submit(service.post, capture, {client.VIEWER: "me"}) for _ in range(mine + 10)]
+        asked = [threads.submit(service.post, capture, {executor.VIEWER: "me"}) for _ in range(mine + 10)]
         refused = [one.result() for one in islice(as_completed(asked), 10)]
         begun = time.monotonic()
         health = service.ask("GET", "/health")
-        other = service.query("{ __typename }", {client.VIEWER: "another"})
+        other = service.query("{ __typename }", {executor.VIEWER: "another"})
         seconds = time.monotonic() - begun
 
     assert {(one.status, one.code) for one in refused} == {(503, "BUSY")}
@@ -157,7 +158,7 @@ def test_one_asker_too_many_requests_is_told_so_and_others_are_answered(service,
     assert (health.status, other.status) == (200, 200)
     assert seconds < 2
     assert sorted(one.result().status for one in asked) == [200] * mine + [503] * 10
-    assert service.post(capture, {client.VIEWER: "me"}).json == {"data": {"capture": {"position": 0}}}
+    assert service.post(capture, {executor.VIEWER: "me"}).json == {"data": {"capture": {"position": 0}}}
 
 
 def test_lock_that_another_process_keeps_is_said_by_a_code(service, db):
@@ -197,7 +198,7 @@ def test_answer_that_nobody_reads_is_given_up(service, talk):
 def test_tool_waits_for_its_turn(service, settings, db):
     capture = query("mutation { capture(events: []) { position } }")
     mine = LIMITS["asker_waiting"].most
-    ask = client.http(settings, Asker())
+    ask = executor.http(settings, Asker())
 
     with ThreadPoolExecutor(mine + 2) as threads:
         with database.transaction(db):  # each capture waits for the lock

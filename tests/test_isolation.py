@@ -20,7 +20,7 @@ import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLUnionType, build_schema, get_named_type
 
 from graphsvc import resources
-from graphsvc.api import client, tool
+from graphsvc.client import executor, tool
 from graphsvc.clock import utc_text
 from graphsvc.config import Settings, from_environment
 from graphsvc.memory import capture, export
@@ -430,7 +430,7 @@ def _fields(kind: GraphQLObjectType, depth: int) -> str:
 
 def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[object]:
     """Return what a call answers; of a search or a walk the next pages too."""
-    execute = client.in_process(world.settings, asker)
+    execute = executor.in_process(world.settings, asker)
     document, given = call
     found: list[object] = []
     while document != "tool" and len(found) < pages:

@@ -18,8 +18,8 @@ from serving import STREAM, Socket, serving
 from websockets.exceptions import ConnectionClosed
 
 from graphsvc import resources
-from graphsvc.api import client
 from graphsvc.api.limits import LIMITS
+from graphsvc.client import executor
 from graphsvc.config import Settings
 from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
@@ -61,7 +61,7 @@ def listen(request, served):
 
     @contextmanager
     def listen(document, variables=None, viewer=None):
-        identity = {client.VIEWER: quote(viewer)} if viewer else {}
+        identity = {executor.VIEWER: quote(viewer)} if viewer else {}
         if request.param == "stream":
             with served.stream(document, variables, **identity) as stream:
                 yield stream.items()
@@ -191,7 +191,7 @@ def test_isolated_events_reach_their_session_and_nobody_else(listen, talk, db):
 
 
 def test_what_is_isolated_while_somebody_listens_is_not_delivered(served, talk):
-    with served.socket() as all_, served.socket({client.VIEWER: "s1"}) as own:
+    with served.socket() as all_, served.socket({executor.VIEWER: "s1"}) as own:
         talk.user("first")
         for listener in (all_, own):
             listener.ask(CAPTURED, {"after": 0})

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from graphsvc import render, resources
-from graphsvc.api import client, tool
+from graphsvc.client import executor, tool
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.recall import budget, scope
 from graphsvc.recall.scope import Asker
@@ -25,7 +25,7 @@ def ask(settings, db):
     """Call the tool as a session (or as the owner): the answer, checked against the contract, and its exit code."""
 
     def ask(viewer=None, **arguments):
-        line, code = tool.call(arguments, client.in_process(settings, Asker(session_id=viewer)))
+        line, code = tool.call(arguments, executor.in_process(settings, Asker(session_id=viewer)))
         answer = json.loads(line)
         if "nav" in arguments and code != 2:
             ENVELOPE.validate(answer)
@@ -443,7 +443,7 @@ def test_names_that_begin_with_a_dash_are_typed_behind_two():
 
 @pytest.mark.parametrize("field", ["sessions { edges { cursor } notes }", "stats { events notes }"])
 def test_a_field_without_outcomes_names_the_unknown_viewer(settings, story, field):
-    answer = client.in_process(settings, Asker(session_id="nope"))(f"{{ {field} }}", {})
+    answer = executor.in_process(settings, Asker(session_id="nope"))(f"{{ {field} }}", {})
 
     [found] = answer["data"].values()
     assert found["notes"] == [visibility.NO_VIEWER]

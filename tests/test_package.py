@@ -22,10 +22,11 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Lower numbers are further down; a module imports its own level's room or something below.
 LEVELS = {
-    "__main__": 11,
-    "cli": 10,
-    "render": 9,
-    "server": 8,
+    "__main__": 12,
+    "cli": 11,
+    "render": 10,
+    "server": 9,
+    "client": 8,
     "api": 7,
     "adapters": 7,
     "conformance": 7,
@@ -99,7 +100,7 @@ def test_only_the_command_line_and_its_client_import_inside_functions():
             isinstance(node, ast.Import | ast.ImportFrom) for node in chain.from_iterable(map(ast.walk, functions))
         )
 
-    assert {path.parent.name for path in MODULES if inside(path) and path.name != "client.py"} <= {"cli"}
+    assert {path.parent.name for path in MODULES if inside(path) and path.name != "executor.py"} <= {"cli"}
 
 
 def test_only_the_store_speaks_sqlite():

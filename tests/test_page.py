@@ -21,7 +21,7 @@ from graphql import OperationDefinitionNode, parse
 from starlette.requests import Request
 
 from graphsvc import resources
-from graphsvc.api.token import make_token, read_token
+from graphsvc.client.token import make_token, read_token
 from graphsvc.server import pages
 from graphsvc.server.app import application
 from graphsvc.server.guard import hosts

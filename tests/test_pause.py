@@ -41,11 +41,11 @@ def told(settings):
 @pytest.fixture
 def graphql(settings):
     """Capture through GraphQL."""
-    from graphsvc.api import client
+    from graphsvc.client import executor
     from graphsvc.recall.scope import Asker
 
     def graphql(*given: dict[str, object]) -> dict:
-        answer = client.in_process(settings, Asker())(CAPTURE, {"e": list(given)})
+        answer = executor.in_process(settings, Asker())(CAPTURE, {"e": list(given)})
         assert "errors" not in answer
         return answer["data"]["capture"]
 

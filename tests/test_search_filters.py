@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphsvc.api import client, tool
+from graphsvc.client import executor, tool
 from graphsvc.config import Settings
 from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
@@ -172,7 +172,7 @@ def ask(settings: Settings, chosen: dict[str, str], **more: object) -> list[str]
     """Read all pages of an answer of the tool: the ids, or the count."""
     asker = Asker(session_id=chosen.get("viewer"), project=chosen.get("project"))
     given = {name: value for name, value in chosen.items() if name not in {"viewer", "project"}}
-    execute = client.in_process(settings, asker)
+    execute = executor.in_process(settings, asker)
     found: list[str] = []
     cursor: dict[str, str] = {}
     while True:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from graphsvc.api import client, tool
+from graphsvc.client import executor, tool
 from graphsvc.envelope import (
     Long,
     NavContext,
@@ -29,7 +29,7 @@ OWNER = Asker(owner=True, session_id=None, project=None, cwd=None)
 @pytest.fixture
 def call(settings, db):
     """Call the tool in this process: the printed line and the exit code."""
-    execute = client.in_process(settings, OWNER)
+    execute = executor.in_process(settings, OWNER)
     return lambda **arguments: tool.call(arguments, execute)
 
 
@@ -112,9 +112,9 @@ def test_cursor_belongs_to_what_was_resolved_not_to_how_it_was_said(settings, db
     talk.wrote("b.md")
     talk.user("harbour")
     talk.user("harbour")
-    everywhere = client.in_process(settings, Asker(project="all"))
-    here = client.in_process(settings, Asker(project=talk.project))
-    unsaid = client.in_process(settings, OWNER)
+    everywhere = executor.in_process(settings, Asker(project="all"))
+    here = executor.in_process(settings, Asker(project=talk.project))
+    unsaid = executor.in_process(settings, OWNER)
     for asked in ({"query": "harbour"}, {"nav": "ls", "target": "s1"}):
         first = json.loads(tool.call({**asked, "limit": 1}, everywhere)[0])
         rest = {**asked, "limit": 1, "cursor": first["cursor"]}
@@ -199,12 +199,12 @@ def test_printed_answers(call, talk, snapshot):
 def test_without_a_service_the_store_answers(settings, db, talk):
     talk.user("the harbour opens at nine")
 
-    assert client.http(settings, OWNER) is None
-    assert tool.call({"query": "harbour"}, client.connect(settings, OWNER))[1] == 0
+    assert executor.http(settings, OWNER) is None
+    assert tool.call({"query": "harbour"}, executor.connect(settings, OWNER))[1] == 0
 
 
 def test_asking_a_service_needs_the_standard_library_only():
-    loaded = "import sys, graphsvc.api.client; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = "import sys, graphsvc.client.executor; print(*{name.partition('.')[0] for name in sys.modules})"
 
     names = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphsvc.api import client, tool
+from graphsvc.client import executor, tool
 from graphsvc.config import Settings
 from graphsvc.importers import run
 from graphsvc.memory import capture, rebuild
@@ -39,7 +39,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ask(store):
-    execute = client.in_process(store[0], Asker())
+    execute = executor.in_process(store[0], Asker())
 
     def ask(**arguments):
         line, code = tool.call(arguments, execute)

@@ -93,6 +93,7 @@ def test_place_is_free_when_nobody_waits_for_it_any_more(settings):
                 task.cancel()
             await settled(held, MINE - ASKER_THREADS)
             again = at_once(workers, lambda _: "answered", "me", MINE - ASKER_THREADS)
+            await asyncio.sleep(0)
             with pytest.raises(Busy):
                 await asyncio.wait_for(workers.run(blocks, 10, "me"), 5)
         return await asyncio.gather(*again)

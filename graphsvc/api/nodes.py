@@ -40,6 +40,7 @@ from graphsvc.api.values import (
     Cursor,
     DateTime,
     DecisionStatus,
+    FeedbackKind,
     FeedbackStatus,
     GoalStatus,
     TodoStatus,
@@ -337,10 +338,18 @@ class Todo(Recorded):
 class Candidate(Recorded):
     status: CandidateStatus = strawberry.field(description="Where it stands.")
 
+    @strawberry.field(description="The decision it was promoted to.")
+    def promoted_to(self) -> Decision | None:
+        sight = self.beside.sight
+        found = self.beside.read("to", lambda rows: _records(sight, [row.promoted_to for row in rows]))
+        node = found.get(self.row.promoted_to) if self.row.promoted_to is not None else None
+        return node if isinstance(node, Decision) else None
+
 
 @strawberry.type(description="What a user prefers or corrected.")
 class Feedback(Recorded):
     status: FeedbackStatus = strawberry.field(description="Whether it still holds.")
+    kind: FeedbackKind | None = strawberry.field(description="What it is; null when the host did not say.")
 
 
 def session_nodes(sight: Sight, rows: Sequence[SessionRow]) -> list[Session]:
@@ -455,7 +464,10 @@ def candidate_nodes(sight: Sight, rows: Sequence[Record]) -> list[Candidate]:
 
 def feedback_nodes(sight: Sight, rows: Sequence[Record]) -> list[Feedback]:
     """Return feedback as nodes beside each other."""
-    return [Feedback(status=FeedbackStatus(row.status), **common) for row, common in _common(sight, rows)]
+    return [
+        Feedback(status=FeedbackStatus(row.status), kind=FeedbackKind(row.kind) if row.kind else None, **common)
+        for row, common in _common(sight, rows)
+    ]
 
 
 RECORD_NODES: Final[Mapping[NodeType, Callable[[Sight, Sequence[Record]], Sequence[Recorded]]]] = {
@@ -489,6 +501,22 @@ def nodes(sight: Sight, keys: Iterable[tuple[NodeType, int]]) -> dict[tuple[Node
     numbers = [number for kind, several in wanted.items() if kind in RECORD_NODES for number in several]
     found |= {node.key: node for node in _records(sight, numbers).values()} if numbers else {}
     return found
+
+
+def edge_node(edge: model.Edge, known: Mapping[tuple[NodeType, int], Node]) -> LineageEdge:
+    """Return an edge as a node between two that are known."""
+    source, target = _ends(edge)
+    return LineageEdge(
+        type=edge.type,
+        source=known[source],
+        target=known[target],
+        rule=edge.rule,
+        confidence=edge.confidence,
+        begin_position=Long(edge.begin_event),
+        begin_at=DateTime(edge.begin_at),
+        end_position=Long(edge.end_event) if edge.end_event is not None else None,
+        end_at=DateTime(edge.end_at) if edge.end_at is not None else None,
+    )
 
 
 def key_of(row: SessionRow | AssetRow | Record | Stored) -> tuple[NodeType, int]:
@@ -611,7 +639,7 @@ def _lineage(node: Linked, chosen: edges.Filter, first: int) -> LineageConnectio
         ends = {end for several in found.values() for _, edge in several for end in _ends(edge)}
         known = nodes(sight, ends)
         return {
-            number: [(at, _edge(edge, known)) for at, edge in several if all(end in known for end in _ends(edge))]
+            number: [(at, edge_node(edge, known)) for at, edge in several if all(end in known for end in _ends(edge))]
             for number, several in found.items()
         }
 
@@ -629,21 +657,6 @@ def _lineage(node: Linked, chosen: edges.Filter, first: int) -> LineageConnectio
         pageInfo=page_info(listed, len(rows) > first),
         counted=lambda: counted()[0],
         hides=lambda: counted()[1],
-    )
-
-
-def _edge(edge: model.Edge, known: Mapping[tuple[NodeType, int], Node]) -> LineageEdge:
-    source, target = _ends(edge)
-    return LineageEdge(
-        type=edge.type,
-        source=known[source],
-        target=known[target],
-        rule=edge.rule,
-        confidence=edge.confidence,
-        begin_position=Long(edge.begin_event),
-        begin_at=DateTime(edge.begin_at),
-        end_position=Long(edge.end_event) if edge.end_event is not None else None,
-        end_at=DateTime(edge.end_at) if edge.end_at is not None else None,
     )
 
 

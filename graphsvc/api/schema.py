@@ -11,15 +11,12 @@ from __future__ import annotations
 import logging
 import secrets
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Annotated, Final, TypeVar
+from collections.abc import Mapping
+from typing import Final
 
 import strawberry
 from graphql import FieldNode, GraphQLError
-from strawberry import UNSET
 from strawberry.extensions import MaskErrors
-from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionContext
@@ -27,62 +24,17 @@ from strawberry.types.graphql import OperationType
 
 from graphsvc import errors
 from graphsvc.api import limits, nodes
-from graphsvc.api.context import Context, Info, argument, given
+from graphsvc.api.context import Context
 from graphsvc.api.live import Reader, Subscription
-from graphsvc.api.queries import Count, Query, count_list
+from graphsvc.api.mutations import Mutation
+from graphsvc.api.queries import Query
 from graphsvc.api.values import SCALARS
-from graphsvc.envelope import Long, NavResult, SearchResult
-from graphsvc.importers import neutral
-from graphsvc.memory import capture
-from graphsvc.model import Event
 from graphsvc.store.database import BusyError, interrupted
 
-MAX_FIRST: Final = 100
-_LONGS: Final = range(-(2**63), 2**63)
 _READS: Final = frozenset({OperationType.QUERY})
 _ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
 _AGAIN: Final = frozenset({OperationType.SUBSCRIPTION})
 _log: Final = logging.getLogger("graphsvc")
-
-T = TypeVar("T", NavResult, SearchResult)
-
-
-@strawberry.input(description="One conversation event (schema/event.json). The same origin and content is stored once.")
-class EventInput:
-    session_id: str = strawberry.field(description="The host's id of the session.")
-    kind: str = strawberry.field(description="Kind of the event, as in schema/event.json.")
-    origin: str = strawberry.field(description="Stable across replays: the host's own id of this message.")
-    body: str = strawberry.field(description="The whole text. tool_call: its input as JSON.")
-    ts: str | None = strawberry.field(default=UNSET, description="ISO 8601; no zone means UTC.")
-    project: str | None = strawberry.field(default=UNSET, description="Key of the project; left out, found from cwd.")
-    cwd: str | None = strawberry.field(default=UNSET, description="Working folder.")
-    actor: str | None = strawberry.field(default=UNSET, description="Agent or sub-agent.")
-    meta: JSON | None = strawberry.field(default=UNSET, description="Object of what the host says beside the text.")
-
-
-@strawberry.type(description="An event that was not stored.")
-class RejectedEvent:
-    index: Long = strawberry.field(description="Its place in the list, from 0.")
-    code: str = strawberry.field(description="What kind of problem.")
-    message: str = strawberry.field(description="What is wrong and what is allowed.")
-
-
-@strawberry.type(description="What became of a batch of events. What was not rejected is stored.")
-class CaptureOutcome:
-    accepted: Long = strawberry.field(description="Events that are new.")
-    duplicates: Long = strawberry.field(description="Events that were there already.")
-    rejected: list[RejectedEvent] = strawberry.field(description="Events that could not be stored; the others are.")
-    kinds: list[Count] = strawberry.field(description="Rows added by kind, with those that follow by rule.")
-    position: Long = strawberry.field(description="Ledger position after the batch.")
-
-
-@strawberry.type(description="What can be written.")
-class Mutation:
-    @strawberry.mutation(description="Store events in one transaction. Replaying them adds nothing.")
-    def capture(
-        self, info: Info, events: Annotated[list[EventInput], argument("The events, oldest first.")]
-    ) -> CaptureOutcome:
-        return _capture(info.context, events)
 
 
 class MaskBugs(MaskErrors):
@@ -191,33 +143,6 @@ def log_bug(correlation: str, where: str, error: BaseException | None) -> None:
     frames = "".join(traceback.format_tb(error.__traceback__)) if error is not None else ""
     about = {"correlation_id": correlation, "where": where, "error": type(error).__name__, "frames": frames}
     _log.error("bug %(correlation_id)s in %(where)s: %(error)s\n%(frames)s", about)
-
-
-def _capture(context: Context, batch: Sequence[EventInput]) -> CaptureOutcome:
-    """Capture what can be read; the places of what cannot be read or stored are those in the given list."""
-    events: list[Event] = []
-    places: list[int] = []
-    rejected: list[RejectedEvent] = []
-    for index, item in enumerate(batch):
-        try:
-            events.append(
-                neutral.parse_event({name: value for name, value in asdict(item).items() if given(value) is not None})
-            )
-        except errors.InvalidInput as error:
-            rejected.append(RejectedEvent(index=Long(index), code="InvalidInput", message=str(error)))
-        else:
-            places.append(index)
-    done = capture.capture(context.db, events, now=context.clock)
-    rejected += [
-        RejectedEvent(index=Long(places[one.index]), code=one.code, message=one.message) for one in done.rejected
-    ]
-    return CaptureOutcome(
-        accepted=Long(done.accepted),
-        duplicates=Long(done.duplicates),
-        rejected=sorted(rejected, key=lambda one: one.index),
-        kinds=count_list(done.kinds),
-        position=Long(done.position),
-    )
 
 
 def _unexpected(error: GraphQLError) -> bool:

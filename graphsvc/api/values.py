@@ -1,4 +1,4 @@
-"""Scalars and enums: what arguments may be, so that a bad one never reaches a resolver."""
+"""Scalars and enums, which check what arguments may be before anything runs; and what else can be wrong, as data."""
 
 from __future__ import annotations
 
@@ -191,15 +191,84 @@ class AssetKind(Enum):
     OTHER = "other"
 
 
+@strawberry.enum(graphql_name_from="value", description="What a piece of feedback is.")
+class FeedbackKind(Enum):
+    PREFERENCE = "preference"
+    CORRECTION = "correction"
+
+
 def words(chosen: object) -> tuple[str, ...]:
     """Return the values of a list of enum members, of none when it was left out."""
     listed = chosen if isinstance(chosen, list) else []
     return tuple(str(one.value) for one in listed)
 
 
+@strawberry.interface(description="Why nothing was done.")
+class Refusal:
+    message: str = strawberry.field(description="What is wrong and what would do, in one sentence.")
+
+
 @strawberry.type(description="An argument outside the contract.")
-class InvalidInput:
+class InvalidInput(Refusal):
     field: str = strawberry.field(description="Name of the argument.")
     problem: str = strawberry.field(description="What is wrong with it.")
     allowed: str = strawberry.field(description="What would do.")
-    message: str = strawberry.field(description="All of that in one sentence.")
+
+
+@strawberry.type(description="A step that the present status does not allow.")
+class InvalidTransition(Refusal):
+    machine: str = strawberry.field(description="What has the status: decision, goal, todo, candidate, feedback, edge.")
+    status: str = strawberry.field(description="The present status.")
+    action: str = strawberry.field(description="The step that was asked for.")
+    allowed_actions: list[str] = strawberry.field(description="The steps that are allowed; none from a final status.")
+
+
+@strawberry.type(description="A record that changed since it was read.")
+class Conflict(Refusal):
+    target: str = strawberry.field(description="The record.")
+    expected: Long = strawberry.field(description="The version that was asked for.")
+    actual: Long = strawberry.field(description="The version it has.")
+
+
+@strawberry.type(description="A change across the line of isolation.")
+class AcrossIsolation(Refusal):
+    target: str = strawberry.field(description="What cannot be reached or changed.")
+    problem: str = strawberry.field(description="Why.")
+    allowed: str = strawberry.field(description="Who could.")
+
+
+@strawberry.type(description="Nothing is there.")
+class NotFound(Refusal):
+    target: str = strawberry.field(description="What was asked for.")
+    suggestion: str = strawberry.field(description="A call of query_session_memory that runs as written.")
+
+
+Problem = InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound
+
+
+def problem(error: errors.GraphsvcError) -> Problem:
+    """Return the member that says what an error says; raise one that is none of them again."""
+    message = str(error)
+    match error:
+        case errors.InvalidInput():
+            return InvalidInput(message=message, field=error.field, problem=error.problem, allowed=error.allowed)
+        case errors.InvalidTransition():
+            return InvalidTransition(
+                message=message,
+                machine=error.machine,
+                status=error.status,
+                action=error.action,
+                allowed_actions=list(error.allowed),
+            )
+        case errors.Conflict():
+            return Conflict(
+                message=message,
+                target=error.target,
+                expected=Long(error.expected),
+                actual=Long(error.actual),
+            )
+        case errors.Isolated():
+            return AcrossIsolation(message=message, target=error.target, problem=error.problem, allowed=error.allowed)
+        case errors.NotFoundError():
+            return NotFound(message=message, target=error.target, suggestion=error.suggestion)
+    raise error

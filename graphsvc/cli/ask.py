@@ -155,13 +155,13 @@ def answer(viewer: str | None, project: str | None, **arguments: object) -> dict
 
 def call(viewer: str | None, project: str | None, arguments: Mapping[str, object]) -> tuple[str, int]:
     """Send one call of the tool as the local owner, from this folder."""
-    from graphsvc.api import client
-    from graphsvc.api import tool as api_tool
+    from graphsvc.client import executor
+    from graphsvc.client import tool as api_tool
     from graphsvc.recall.scope import Asker
 
     asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
     given = {name: value for name, value in arguments.items() if value is not None}
-    return api_tool.call(given, client.connect(config.from_environment(), asker))
+    return api_tool.call(given, executor.connect(config.from_environment(), asker))
 
 
 def as_options(viewer: str | None, project: str | None) -> list[str]:

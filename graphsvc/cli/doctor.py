@@ -113,7 +113,7 @@ def _disk(settings: Settings) -> Findings:
 
 
 def _token(settings: Settings) -> Findings:
-    from graphsvc.api.token import read_token
+    from graphsvc.client.token import read_token
 
     try:
         read_token(settings)
@@ -129,10 +129,10 @@ def _token(settings: Settings) -> Findings:
 
 
 def _service(settings: Settings) -> Findings:
-    from graphsvc.api import client
+    from graphsvc.client import executor
 
     try:
-        url = client.url(settings)
+        url = executor.url(settings)
     except ServiceError as error:
         yield Finding("service", "fail", str(error), "stop what listens there, then graphsvc serve")
         return

@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, ingest, operate
+from graphsvc.cli import ask, doctor, ingest, lists, operate, record
 from graphsvc.cli.options import Command
 
 
@@ -33,6 +33,7 @@ def program() -> None:
     graphsvc import                      find and import the histories on this machine
     graphsvc search "why cents"          ask in English or Chinese
     graphsvc ls, cd ID, cat ID           walk from a session to what it made, and why
+    graphsvc decide, goal, todo, …       state what holds; a group's --help lists what it does
 
     Every id in an answer works as the next target. GRAPHSVC_HOME chooses where everything is kept.
     """
@@ -58,6 +59,8 @@ for _command in (
     ask.cat,
     ask.grep,
     ask.search,
+    *record.GROUPS,
+    lists.timeline,
     operate.serve,
     operate.ui,
     operate.rebuild,

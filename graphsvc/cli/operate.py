@@ -66,13 +66,13 @@ def ui(opens: bool, as_json: bool) -> None:
     graphsvc ui
     graphsvc ui --open
     """
-    from graphsvc.api import client
-    from graphsvc.api.token import read_token
+    from graphsvc.client import executor
+    from graphsvc.client.token import read_token
     from graphsvc.server import pages
     from graphsvc.web import opening
 
     settings = config.from_environment()
-    found = client.url(settings)
+    found = executor.url(settings)
     if found is None:
         raise ServiceError(f"no service runs for {settings.home}; start one: graphsvc serve")
     url = f"{found}/graphql#token={read_token(settings)}"

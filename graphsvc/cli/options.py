@@ -28,7 +28,9 @@ class Command(click.Command):
             else:
                 click.echo(f"graphsvc: {printable(str(error))}", err=True)
                 if isinstance(error, NotFoundError):
-                    click.echo(f"try: {printable(error.suggestion)}", err=True)
+                    from graphsvc import render
+
+                    click.echo(f"try: {printable(render.as_command(error.suggestion, ()))}", err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
@@ -90,7 +92,10 @@ def described(error: GraphsvcError) -> dict[str, object]:
     """Write an error as the tool does: what it is about, what would do, and the sentence people read."""
     about = {
         name: value
-        for name in ("field", "problem", "allowed", "target", "suggestion")
+        for name in (
+            *("field", "problem", "allowed", "target", "suggestion"),
+            *("machine", "status", "action", "expected", "actual"),
+        )
         if (value := getattr(error, name, None))
     }
     return {**about, "message": str(error)}

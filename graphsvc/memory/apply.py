@@ -16,6 +16,9 @@ from typing import Final
 from graphsvc import states
 from graphsvc.memory import paths, tools
 from graphsvc.model import (
+    ASSET_KINDS,
+    EDGES,
+    FEEDBACK_KINDS,
     RECORD_KINDS,
     TALK_KINDS,
     Asset,
@@ -38,9 +41,10 @@ from graphsvc.model import (
 )
 from graphsvc.store.view import View
 
-VERSION: Final = "2"  # of these rules and their tables: another one means that the ledger is replayed
+VERSION: Final = "3"  # of these rules and their tables: another one means that the ledger is replayed
 CREATES: Final = frozenset({"record", "propose", "supersede"})
 WRITES: Final = frozenset({"register", "write"})
+DECLARE: Final = "declare"  # what somebody says is an asset
 Rows = Iterator[Row]
 
 
@@ -227,6 +231,8 @@ def _asset(event: Stored, view: View) -> Rows:
         yield from _covers(event, view)
     elif action in WRITES:
         yield from _version(event, view)
+    elif action == DECLARE:
+        yield from _declared(event, view)
 
 
 def _covers(event: Stored, view: View) -> Rows:
@@ -234,6 +240,17 @@ def _covers(event: Stored, view: View) -> Rows:
     for number, path in view.uncommitted(event, everyone=isinstance(named, list)):
         if ref and (not isinstance(named, list) or path in named):
             yield Covered(event=number, ref=ref, ref_event=event.id)
+
+
+def _declared(event: Stored, view: View) -> Rows:
+    """Saying that a file is an asset gives it a first version; a known one keeps its own, and has one more producer."""
+    asset = view.asset(event.project, event.body)
+    if asset is None or not (view.version_before(asset.id, event) or view.version_after(asset.id, event)):
+        yield from _version(event, view)
+        return
+    yield from _once(
+        view, _edge(event, EdgeType.PRODUCES, NodeType.SESSION, event.session, NodeType.ASSET, asset.id, "declares")
+    )
 
 
 def _version(event: Stored, view: View) -> Rows:
@@ -244,10 +261,13 @@ def _version(event: Stored, view: View) -> Rows:
     tool = tools.name_of(call) if call else ""
     registered = asset is not None
     if asset is None:
-        asset = Asset(id=event.id, project=event.project, path=path, kind=tools.asset_kind(path, tool))
+        stated = event.meta.get("kind")
+        kind = str(stated) if stated in ASSET_KINDS else tools.asset_kind(path, tool)
+        asset = Asset(id=event.id, project=event.project, path=path, kind=kind)
         yield asset
     before, after = view.version_before(asset.id, event), view.version_after(asset.id, event)
     shared = view.shared_version(asset.id)
+    title = _text(event.meta.get("title"))
     content = None
     if call is not None and result is not None:
         content = tools.content(_text(event.meta.get("path")) or path, call, result, before.content if before else None)
@@ -259,12 +279,14 @@ def _version(event: Stored, view: View) -> Rows:
         call=call.id if call else None,
         result=result.id if result else None,
         at=event.at,
-        title=tools.title(path, asset.kind, content) if content is not None or before is None else before.title,
+        title=title
+        or (tools.title(path, asset.kind, content) if content is not None or before is None else before.title),
         content=content,
         hash=hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest() if content is not None else None,
     )
+    rule = "declares" if action_of(event) == DECLARE else "writes"
     yield from _once(
-        view, _edge(event, EdgeType.PRODUCES, NodeType.SESSION, event.session, NodeType.ASSET, asset.id, "writes")
+        view, _edge(event, EdgeType.PRODUCES, NodeType.SESSION, event.session, NodeType.ASSET, asset.id, rule)
     )
     if call is not None:
         yield _edge(event, EdgeType.REFERENCES, NodeType.ASSET, asset.id, NodeType.EVENT, call.id, "written by")
@@ -337,6 +359,7 @@ def _record(event: Stored, view: View) -> Rows:
 def _create(event: Stored, view: View) -> Rows:
     kind = NodeType(event.kind)
     evidence = view.ids_of_origins(event, _texts(event.meta.get("evidence"))) or [event.id]
+    said = event.meta.get("kind")
     yield Record(
         id=event.id,
         type=kind,
@@ -347,6 +370,7 @@ def _create(event: Stored, view: View) -> Rows:
         scope=_text(event.meta.get("scope")) or "project",
         key=_text(event.meta.get("key")),
         basis=_text(event.meta.get("basis")),
+        kind=str(said) if kind is NodeType.FEEDBACK and said in FEEDBACK_KINDS else None,
         evidence=tuple(evidence),
         at=event.at,
         changed_event=event.id,
@@ -359,9 +383,21 @@ def _create(event: Stored, view: View) -> Rows:
             yield _edge(event, EdgeType.EVIDENCE, NodeType.DECISION, event.id, *end, "stated by")
         for path in paths.named(event.body, "", view.project_key(event.project)):
             yield from _mention(event, view, path, NodeType.DECISION, event.id, "names")
+        candidate = _promoted(event, view)
+        if candidate is not None:
+            yield replace(candidate, promoted_to=event.id)
     basis = _basis(event, view) if kind is NodeType.TODO else None
     if basis is not None:
         yield _edge(event, EdgeType.NEXT_STEP, basis[0], basis[1], NodeType.TODO, event.id, "basis")
+
+
+def _promoted(event: Stored, view: View) -> Record | None:
+    """Return the candidate whose promotion caused this decision."""
+    cause = _source(event, view, "cause")
+    source = _source(cause, view, "of") if cause is not None and cause.kind is EventKind.CANDIDATE else None
+    record = view.record(source.id) if source is not None else None
+    moved = record is not None and cause is not None and record.changed_event == cause.id
+    return record if moved and record is not None and record.status == "promoted" else None
 
 
 def _basis(event: Stored, view: View) -> tuple[NodeType, int] | None:
@@ -376,7 +412,7 @@ def _basis(event: Stored, view: View) -> tuple[NodeType, int] | None:
 
 def _registered(event: Stored | None, view: View) -> Asset | None:
     """Return the asset that an asset event wrote."""
-    if event is None or event.kind is not EventKind.ASSET or action_of(event) not in WRITES:
+    if event is None or event.kind is not EventKind.ASSET or action_of(event) not in {*WRITES, DECLARE}:
         return None
     return view.asset(event.project, event.body)
 
@@ -400,6 +436,50 @@ def _move(event: Stored, view: View, action: str) -> Rows:
         yield _edge(
             event, EdgeType.PRECEDES, NodeType.DECISION, record.id, NodeType.DECISION, event.id, "superseded by"
         )
+
+
+def _stated(event: Stored, view: View) -> Rows:
+    """An edge that somebody draws or ends."""
+    action, named = action_of(event), event.meta.get("type")
+    source, target = _end(event, view, "source"), _end(event, view, "target")
+    kind = next((one for one in EdgeType if one == named), None)
+    if kind is None or source is None or target is None or source == target:
+        return
+    if (source[0], target[0]) not in EDGES[kind]:
+        return
+    old = view.edge(kind, *source, *target)
+    if action == "add" and (old is None or old.end_at is None or event.at >= old.end_at):
+        yield from _once(view, _edge(event, kind, *source, *target, "stated"))
+    if action == "retract" and old is not None and may_end(event, old, view):
+        yield replace(old, end_event=event.id, end_at=event.at)
+
+
+def may_end(event: Stored, edge: Edge, view: View) -> bool:
+    """Say whether an event may end an edge: one that stands, is no newer, and is no more and no less isolated."""
+    if edge.end_event is not None or event.at < edge.begin_at:
+        return False
+    begin = view.event(edge.begin_event)
+    hidden = view.hidden(edge.begin_event)
+    return begin is not None and (begin.session == event.session if hidden else not event.isolated)
+
+
+def _end(event: Stored, view: View, name: str) -> tuple[NodeType, int] | None:
+    """Return the node that one end of a stated edge names: by the host's id of a session, else by origin."""
+    end = event.meta.get(name)
+    kind, of = (end.get("type"), end.get("of")) if isinstance(end, dict) else (None, None)
+    if not isinstance(of, str) or kind not in list(NodeType):
+        return None
+    if kind == NodeType.SESSION:
+        session = view.session_of(event, of)
+        return (NodeType.SESSION, session) if session is not None else None
+    source = view.by_origin(event, of)
+    if source is None or kind == NodeType.EVENT:
+        return (NodeType.EVENT, source.id) if source is not None else None
+    if kind == NodeType.ASSET:
+        asset = _registered(source, view)
+        return (NodeType.ASSET, asset.id) if asset is not None else None
+    record = view.record(source.id)
+    return (record.type, record.id) if record is not None and record.type == kind else None
 
 
 def _edge(event: Stored, kind: EdgeType, src_type: NodeType, src: int, dst_type: NodeType, dst: int, rule: str) -> Edge:
@@ -434,7 +514,7 @@ _RULES: Final[dict[EventKind, tuple[Rule, ...]]] = {
     EventKind.TOOL_RESULT: (_result, _read),
     EventKind.COMPACT_CHECKPOINT: (_checkpoint,),
     EventKind.ASSET: (_asset,),
-    EventKind.EDGE: (_member,),
+    EventKind.EDGE: (_member, _stated),
     EventKind.PUBLISH: (_publish,),
     **dict.fromkeys(RECORD_KINDS, (_record,)),
 }

@@ -19,12 +19,24 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from graphsvc import clock, states
-from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, NotFoundError
+from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, Isolated, NotFoundError
 from graphsvc.memory import paths
 from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
 from graphsvc.memory.redact import redact, redact_value, strip_private
-from graphsvc.model import MAX_NAME, MAX_OURS, MAX_PATH, RECORD_KINDS, Entry, Event, EventKind, NodeType, Record, Stored
+from graphsvc.model import (
+    FEEDBACK_KINDS,
+    MAX_NAME,
+    MAX_OURS,
+    MAX_PATH,
+    RECORD_KINDS,
+    Entry,
+    Event,
+    EventKind,
+    NodeType,
+    Record,
+    Stored,
+)
 from graphsvc.store import events, imports, rows
 from graphsvc.store.database import Connection, transaction
 from graphsvc.store.view import View
@@ -48,13 +60,18 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What became of a batch. `kinds` counts the ledger rows added, events by rule included."""
+    """What became of a batch. `kinds` counts the ledger rows added, events by rule included.
+
+    `numbers`: for each event of the batch the one that stands for it, None when it was rejected; `new` those it added.
+    """
 
     accepted: int
     duplicates: int
     rejected: tuple[Rejected, ...]
     kinds: dict[str, int]
     position: int
+    numbers: tuple[int | None, ...] = ()
+    new: frozenset[int] = frozenset()  # places in the batch
 
 
 class Refused(GraphsvcError):
@@ -68,6 +85,15 @@ class Refused(GraphsvcError):
         self.added = added
 
 
+_CODES: Final[dict[type[GraphsvcError], str]] = {
+    InvalidInput: "invalid-input",
+    InvalidTransition: "invalid-transition",
+    NotFoundError: "not-found",
+    Isolated: "isolated-session",
+}
+_REFUSALS: Final[tuple[type[GraphsvcError], ...]] = (*_CODES, Refused)
+
+
 def capture(
     db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.system, history: bool = False
 ) -> Captured:
@@ -79,48 +105,64 @@ def capture(
     received_at = clock.utc_text(now())
     kinds: Counter[str] = Counter()
     rejected: list[Rejected] = []
-    duplicates = 0
+    numbers: list[int | None] = []
+    new: set[int] = set()
     with transaction(db):
         for index, event in enumerate(batch):
             try:
-                added = _one(db, event, received_at, history=history)
-            except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
+                number, added = _one(db, event, received_at, history=history)
+            except _REFUSALS as error:
                 rejected.append(Rejected(index, _code(error), str(error)))
                 kinds.update(str(one.kind) for one in getattr(error, "added", ()))
+                numbers.append(None)
                 continue
-            duplicates += not added
+            numbers.append(number)
+            new |= {index} if added else set()
             kinds.update(str(one.kind) for one in added)
         position = events.position(db)
-    return Captured(len(batch) - duplicates - len(rejected), duplicates, tuple(rejected), dict(kinds), position)
+    duplicates = len(batch) - len(new) - len(rejected)
+    return Captured(len(new), duplicates, tuple(rejected), dict(kinds), position, tuple(numbers), frozenset(new))
 
 
-def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> list[Stored]:
-    """Store one event and what follows from it; return what was added, nothing for a duplicate."""
-    clean = _clean(event)
+def store(db: Connection, event: Event, *, now: clock.Clock = clock.system) -> int:
+    """Store one event and what follows from it, and return its number; raise what `capture` would report.
+
+    What is refused changes nothing.
+    """
+    with transaction(db):
+        number, _ = _one(db, event, clock.utc_text(now()), history=False)
+    return number
+
+
+def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tuple[int, list[Stored]]:
+    """Store one event and what follows from it; return its number and what was added, nothing for a duplicate."""
+    clean = cleaned(event)
     project, session = _place(db, clean)
     view, old = View(db), None
     if project is not None:
         clean, old = _settled(db, project, clean)
         if old is not None and old.session == session:
-            return []
+            return old.id, []
     stopped = _stopped(db, clean, project, received_at, history=history)
     if stopped is not None:
         # The switch is heeded all the same: what is said when recording goes on must not be seen.
         raise Refused("paused", stopped, _switched(db, view, clean, project, session, received_at))
     if old is not None:
-        return _copy(db, view, clean, old, session, received_at)
+        return old.id, _copy(db, view, clean, old, session, received_at)
     if clean.ledger is not None:
-        return [_append(db, view, clean, *_interned(db, clean, project, session), received_at)]
+        entered = _append(db, view, clean, *_interned(db, clean, project, session), received_at)
+        return entered.id, [entered]
     try:
         clean = _checked(view, clean, project, session)
-    except (InvalidInput, InvalidTransition, NotFoundError, Refused) as error:
+    except _REFUSALS as error:
         if not history:
             raise
         meta = {**clean.meta, "record": clean.kind, "refused": str(error)}
         clean = replace(clean, kind=EventKind.RAW, meta=meta)
     project, session = _interned(db, clean, project, session)
     switched = _switched(db, view, clean, project, session, received_at)
-    return switched + _write(db, view, clean, project, session, received_at)
+    written = _write(db, view, clean, project, session, received_at)
+    return written[0].id, switched + written
 
 
 def _switched(
@@ -261,7 +303,7 @@ def _member(event: Event | Stored, old: Stored) -> Event:
     )
 
 
-def _clean(event: Event) -> Event:
+def cleaned(event: Event) -> Event:
     """Check the names, take out what must not be stored, and put the cwd where it stays."""
     if event.origin.startswith(OURS) and event.ledger is None:
         raise InvalidInput("origin", f"{event.origin[:80]!r} begins as graphsvc's own do", f"no {' or '.join(OURS)}")
@@ -402,6 +444,9 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
     if action not in known:
         raise InvalidInput("meta.action", f"{action[:80]!r} is unknown for a {event.kind}", ", ".join(sorted(known)))
     event = _named(view, event, project)
+    kind = event.meta.get("kind")
+    if event.kind is EventKind.FEEDBACK and kind is not None and kind not in FEEDBACK_KINDS:
+        raise InvalidInput("meta.kind", f"{str(kind)[:80]!r} is unknown", ", ".join(FEEDBACK_KINDS))
     if action not in moves:
         return event
     record = _subject(view, event, project, session)
@@ -411,7 +456,7 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
     state = view.session(session) if session is not None else None
     if state is not None and state.isolated and not view.hidden(record.id):
         name = f"{record.type}-{record.id}"
-        raise Refused("isolated-session", f"an isolated session cannot change {name}, which others see")
+        raise Isolated(name, "an isolated session cannot change what others see", "another session, or this one later")
     meta = {name: value for name, value in event.meta.items() if name not in {"id", "key"}}
     return replace(event, meta={**meta, "of": source.origin if source else None})
 
@@ -471,8 +516,4 @@ def _published(view: View, event: Event) -> Event:
 
 
 def _code(error: GraphsvcError) -> str:
-    if isinstance(error, Refused):
-        return error.code
-    return {InvalidInput: "invalid-input", InvalidTransition: "invalid-transition", NotFoundError: "not-found"}[
-        type(error)
-    ]
+    return error.code if isinstance(error, Refused) else _CODES[type(error)]

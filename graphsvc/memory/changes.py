@@ -59,7 +59,7 @@ def _steps(db: Connection, record: Record) -> list[tuple[int, str, str]]:
 
 def _activation(db: Connection, created: Stored, before: int) -> int | None:
     """Find the event that made a proposed decision active, by the rules of `apply`."""
-    for event in events.of_kind_between(db, created.project, EventKind.DECISION, after=created.id, before=before):
+    for event in events.of_kind(db, created.project, EventKind.DECISION, after=created.id, before=before):
         if event.meta.get("of") != created.origin or apply.action_of(event) != "activate":
             continue
         late = event.ts is not None and created.ts is not None and event.ts < created.ts
@@ -72,7 +72,8 @@ def _activation(db: Connection, created: Stored, before: int) -> int | None:
 
 def _published(db: Connection, event: Stored, before: int) -> bool:
     """Say whether an event had been shown to all before a position."""
-    return any(event.origin in _origins(one) for one in events.of_kind(db, event.session, EventKind.PUBLISH, before))
+    told = events.of_kind(db, event.project, EventKind.PUBLISH, after=event.id, before=before)
+    return any(one.session == event.session and event.origin in _origins(one) for one in told)
 
 
 def _origins(event: Stored) -> list[object]:

@@ -52,7 +52,7 @@ class _Published:
         if session not in self.origins:
             self.origins[session] = {
                 origin
-                for event in events.of_kind(self.db, session, EventKind.PUBLISH, self.until)
+                for event in events.in_session(self.db, session, EventKind.PUBLISH, self.until)
                 if visible(self.db, self.viewer, event.id)
                 for origin in _texts(event.meta.get("of"))
             }

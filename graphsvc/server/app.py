@@ -18,9 +18,10 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from graphsvc import __version__, clock
-from graphsvc.api import client, schema
+from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
+from graphsvc.client import executor
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
@@ -103,7 +104,7 @@ def _guarded(
         owned,
         allow_origins=sorted(origins),
         allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", client.VIEWER, client.PROJECT, client.CWD, client.CAPTURE],
+        allow_headers=["Authorization", executor.VIEWER, executor.PROJECT, executor.CWD, executor.CAPTURE],
         expose_headers=["Retry-After"],
         allow_private_network=True,
     )
@@ -113,7 +114,7 @@ def _guarded(
 async def _graphql(request: Request, workers: Workers, streams: Streams) -> Response:
     accept = request.headers.get("accept")
     media_type = exchange.accepted_type(accept)
-    capturing = client.CAPTURE.lower() in request.headers
+    capturing = executor.CAPTURE.lower() in request.headers
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
@@ -167,7 +168,7 @@ def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_t
     question = read()
     context = Context(db=db, asker=asker, clock=clock.system)
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
-    stores = not question.reads and client.MUTATION.search(question.document) is not None
+    stores = not question.reads and executor.MUTATION.search(question.document) is not None
     return exchange.status(response, media_type), exchange.encoded(response), stores
 
 

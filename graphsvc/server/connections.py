@@ -20,7 +20,7 @@ from graphsvc.server.sockets import KNOWN
 MOST: Final = 256
 ENDING: Final = 32  # more than that many are not counted yet as ended while others take their places
 HEAD_S: Final = 5.0  # from the connection to the end of the first request's head
-READ_S: Final = 5.0  # without reading anything of an answer
+READ_S: Final = 8.0  # without reading anything of an answer; a stream that is not read ends itself before that
 CLOSE_S: Final = 30.0  # for a client to take what was sent before the end
 
 
@@ -86,11 +86,12 @@ class HttpConnection(H11Protocol):
         self.transport.abort()
 
     def _watch(self, before: int) -> None:
+        """End a connection whose client takes nothing, even one that was closed and waits for that client."""
         left = self.transport.get_write_buffer_size()
-        if left >= before:
-            self.end()
-        else:
+        if left < before:
             self._unread = self.loop.call_later(READ_S, self._watch, left)
+        else:
+            self.end()
 
     def _late(self) -> None:
         if self.cycle is None:

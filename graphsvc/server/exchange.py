@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 from urllib.parse import unquote
 
-from graphsvc.api import client
 from graphsvc.api.limits import LIMITS
+from graphsvc.client import executor
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server.guard import Refusal
@@ -113,7 +113,9 @@ def asked(parameters: Iterable[tuple[str, str]]) -> Question:
 
 def asker(values: Callable[[str], list[str]]) -> Asker:
     """Say who asks. The token is the owner's; the values of headers narrow what the owner asks as and about."""
-    session_id, project, cwd = (_header(name, values(name)) for name in (client.VIEWER, client.PROJECT, client.CWD))
+    session_id, project, cwd = (
+        _header(name, values(name)) for name in (executor.VIEWER, executor.PROJECT, executor.CWD)
+    )
     return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
 
 

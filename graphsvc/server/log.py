@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from graphsvc.api import client
 from graphsvc.api.schema import log_bug
+from graphsvc.client import executor
 from graphsvc.errors import InvalidInput
 from graphsvc.server.guard import App, Message, Receive, Refusal, Scope, Send, refuse
 from graphsvc.server.workers import Overtime
@@ -157,7 +157,7 @@ class _Request:
         await self._send(message)
 
 
-_VIEWER: Final = client.VIEWER.lower().encode()
+_VIEWER: Final = executor.VIEWER.lower().encode()
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -22,8 +22,8 @@ from typing import Final
 import uvicorn
 
 from graphsvc import __version__
-from graphsvc.api import client
-from graphsvc.api.token import make_token
+from graphsvc.client import executor
+from graphsvc.client.token import make_token
 from graphsvc.config import Settings, make_home
 from graphsvc.errors import InvalidInput, StoreError
 from graphsvc.memory import rebuild
@@ -148,7 +148,7 @@ def _unix_socket(path: Path) -> Iterator[socket.socket]:
     """Listen at a socket file that only its owner may use; replace one that nobody listens at."""
     _remove_stale(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        with client.address(path) as name:
+        with executor.address(path) as name:
             listener.bind(name)
         try:
             path.chmod(0o600)  # nobody can connect before listen
@@ -167,7 +167,7 @@ def _remove_stale(path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:
-            with client.address(path) as name:
+            with executor.address(path) as name:
                 probe.connect(name)
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)

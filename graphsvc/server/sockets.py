@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from graphsvc.api import client
 from graphsvc.api.limits import LIMITS
+from graphsvc.client import executor
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
@@ -32,7 +32,7 @@ SLOW: Final = 4490  # ours, beside the codes of the protocol
 KNOWN: Final = "graphsvc.known"  # key of the scope: the token was given
 _MAX_REASON: Final = 120  # bytes; a close frame has room for 123
 _AUTHORIZATION: Final = "Authorization"
-_NAMES: Final = frozenset(name.lower() for name in (_AUTHORIZATION, client.VIEWER, client.PROJECT, client.CWD))
+_NAMES: Final = frozenset(name.lower() for name in (_AUTHORIZATION, executor.VIEWER, executor.PROJECT, executor.CWD))
 
 
 class Closed(Exception):  # what ends a conversation

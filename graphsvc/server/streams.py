@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from graphsvc import clock
-from graphsvc.api import client, schema
+from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
 from graphsvc.api.live import Reader
+from graphsvc.client import executor
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server.exchange import Question
@@ -78,7 +79,7 @@ class Streams:
                     async for one in found:
                         yield one
             else:
-                if client.MUTATION.search(question.document):
+                if executor.MUTATION.search(question.document):
                     self.wrote()
                 yield answer
         except TimeoutError:

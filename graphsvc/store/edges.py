@@ -149,6 +149,35 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
+def leads(
+    db: Connection, viewer: Viewer, start: tuple[NodeType, int], end: tuple[NodeType, int], most: int
+) -> bool | None:
+    """Say whether a way leads downstream from one node to another, over what stands and the viewer may see.
+
+    None: it was not found among the first `most` nodes, and there are more.
+    """
+    condition, values = clause(viewer, "g.begin_event")
+    shown, more = _shown(viewer)
+    first = ", ".join(f"'{kind}'" for kind in sorted(CAUSE_FIRST))
+
+    def step(way: str, near: str, far: str) -> str:
+        return (
+            f" UNION SELECT g.other_type, g.other FROM reached r CROSS JOIN (SELECT *, {far}_type AS other_type,"
+            f" {far} AS other FROM lineage_edges) g ON g.{near}_type = r.type AND g.{near} = r.number"
+            f" WHERE g.type {way} ({first}) AND g.end_event IS NULL AND {condition} AND {shown}"
+        )
+
+    row = db.execute(
+        f"WITH RECURSIVE reached (type, number) AS (SELECT ?, ?{step('IN', 'src', 'dst')}"
+        f"{step('NOT IN', 'dst', 'src')} LIMIT ?)"
+        " SELECT COUNT(*), COALESCE(MAX(type = ? AND number = ?), 0) FROM reached",
+        [*start, *values, *more, *values, *more, most, *end],
+    ).fetchone()
+    if row[1]:
+        return True
+    return None if row[0] >= most else False
+
+
 def _where(viewer: Viewer, kind: NodeType, number: int, skip: Iterable[NodeType]) -> tuple[str, list[object]]:
     left_out = list(skip)
     where, values = _readable(viewer)

@@ -163,6 +163,15 @@ def shown_between(db: Connection, viewer: Viewer, since: int, until: int) -> Ite
         since = rows[-1]["id"]
 
 
+def in_session(db: Connection, session: int, kind: EventKind, until: int) -> list[Stored]:
+    """List the events of one kind in a session, up to a position."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.session = ? AND e.kind = ? AND e.id <= ? ORDER BY e.seq",
+        (session, kind, until),
+    )
+    return [_stored(row) for row in rows]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
     """What a look behind a position found: one event or none, how far it saw, and whether the ledger goes on there."""
@@ -203,20 +212,11 @@ def behind(
     return Next(events=(seen,) if row else (), position=seen, more=seen < end)
 
 
-def of_kind_between(db: Connection, project: int, kind: EventKind, *, after: int, before: int) -> list[Stored]:
+def of_kind(db: Connection, project: int, kind: EventKind, *, after: int, before: int) -> list[Stored]:
     """Read the events of a kind between two positions of a project."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.project = ? AND e.kind = ? AND e.id > ? AND e.id < ? ORDER BY e.id",
         (project, kind, after, before),
-    )
-    return [_stored(row) for row in rows]
-
-
-def of_kind(db: Connection, session: int, kind: EventKind, until: int) -> list[Stored]:
-    """List the events of one kind in a session, up to a position."""
-    rows = db.execute(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE e.session = ? AND e.kind = ? AND e.id <= ? ORDER BY e.seq",
-        (session, kind, until),
     )
     return [_stored(row) for row in rows]
 

@@ -115,8 +115,8 @@ def pauses(db: Connection) -> list[Pause]:
 def paused(db: Connection, project: str, moment: str) -> Pause | None:
     """Return a pause of the project that holds the moment; the one that lasts before others."""
     row = db.execute(
-        "SELECT project, since, until FROM pauses WHERE (project = ?1 OR project IS NULL) AND since <= ?2"
-        " AND (until IS NULL OR until > ?2) ORDER BY until IS NOT NULL, since LIMIT 1",
-        (project, moment),
+        "SELECT project, since, until FROM pauses WHERE (project = ? OR project IS NULL) AND since <= ?"
+        " AND (until IS NULL OR until > ?) ORDER BY until IS NOT NULL, since LIMIT 1",
+        (project, moment, moment),
     ).fetchone()
     return Pause(**dict(row)) if row else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from graphsvc import clock
+from graphsvc.model import OWN_HOST
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
@@ -86,13 +87,14 @@ def by_numbers(db: Connection, numbers: Iterable[int]) -> dict[int, SessionRow]:
 def latest(db: Connection, viewer: Viewer) -> SessionRow | None:
     """Return the most recent active session: newest by its events' times, not ended, not isolated, no sub-agent.
 
+    Nor our own, which holds what was recorded outside of any session.
     Not by position: an import takes the newest history first, so the oldest session would be the most recent one.
     """
     where, values = _scope(viewer)
     row = db.execute(
         f"{SELECT} WHERE {where} AND t.ended = 0 AND t.isolated = 0 AND COALESCE(t.relation, '') <> 'delegation'"
-        " ORDER BY last_at DESC, t.last_event DESC LIMIT 1",
-        values,
+        " AND COALESCE(t.host, '') <> ? ORDER BY last_at DESC, t.last_event DESC LIMIT 1",
+        [*values, OWN_HOST],
     ).fetchone()
     return read(row) if row else None
 

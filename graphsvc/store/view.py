@@ -74,6 +74,15 @@ class View:
         ).fetchone()
         return row["id"] if row else None
 
+    def session_of(self, event: Stored, session_id: str) -> int | None:
+        """Return the number of a session of the event's project that has had events."""
+        row = self.db.execute(
+            "SELECT s.id FROM sessions s JOIN session_state t ON t.session = s.id"
+            " WHERE s.host_id = ? AND s.project = ?",
+            (session_id, event.project),
+        ).fetchone()
+        return row["id"] if row else None
+
     def children(self, session_id: str) -> list[Session]:
         """List the sessions that name this one as their parent."""
         rows = self.db.execute("SELECT * FROM session_state WHERE parent = ? ORDER BY session", (session_id,))

@@ -46,8 +46,10 @@ CREATE TABLE records (
   scope TEXT NOT NULL,
   key TEXT,
   basis TEXT,
+  kind TEXT, -- of feedback
   evidence TEXT NOT NULL, -- JSON list of event ids
   superseded_by INTEGER,
+  promoted_to INTEGER,
   at TEXT NOT NULL,
   changed_event INTEGER NOT NULL,
   changed_ts TEXT

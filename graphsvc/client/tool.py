@@ -27,10 +27,10 @@ def call(arguments: Mapping[str, object], execute: Executor) -> tuple[str, int]:
         name, variables = choose(arguments)
     except InvalidInput as error:
         return refused(error.field, error.problem, error.allowed, str(error)), INVALID
-    outcome = prune(_outcome(execute(document(name), variables)))
-    if "problem" in outcome:
-        return refused(*(str(outcome[key]) for key in ("field", "problem", "allowed", "message"))), INVALID
-    return budget.line(outcome), NOT_FOUND if outcome.get("status") == "not-found" else FOUND
+    got = prune(outcome(execute(document(name), variables)))
+    if "problem" in got:
+        return refused(*(str(got[key]) for key in ("field", "problem", "allowed", "message"))), INVALID
+    return budget.line(got), NOT_FOUND if got.get("status") == "not-found" else FOUND
 
 
 def choose(arguments: Mapping[str, object]) -> tuple[str, dict[str, object]]:
@@ -63,6 +63,16 @@ def prune(value: object) -> dict[str, object]:
     return pruned
 
 
+def outcome(response: Mapping[str, object]) -> object:
+    """Return the value of the one field that our documents ask for."""
+    if problems := response.get("errors"):
+        raise ServiceError(_first_message(problems))
+    data = response.get("data")
+    if not isinstance(data, Mapping) or len(data) != 1:
+        raise ServiceError("the service answered without data")
+    return next(iter(data.values()))
+
+
 def _pruned(value: object) -> object:
     if isinstance(value, Mapping):
         return {name: _pruned(part) for name, part in value.items() if part is not None}
@@ -73,16 +83,6 @@ def _pruned(value: object) -> object:
 
 def _says_nothing(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
-
-
-def _outcome(response: Mapping[str, object]) -> object:
-    """Return the value of the one field that our documents ask for."""
-    if problems := response.get("errors"):
-        raise ServiceError(_first_message(problems))
-    data = response.get("data")
-    if not isinstance(data, Mapping) or len(data) != 1:
-        raise ServiceError("the service answered without data")
-    return next(iter(data.values()))
 
 
 def _first_message(problems: object) -> str:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from graphsvc.api.token import read_token
-from graphsvc.api.tool import Executor
+from graphsvc.client.token import read_token
+from graphsvc.client.tool import Executor
 from graphsvc.config import Settings
 from graphsvc.errors import ServiceError
 from graphsvc.recall.scope import Asker

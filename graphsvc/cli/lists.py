@@ -1,0 +1,102 @@
+"""Lists, a page at a time: the documents in `queries/explore` as commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from graphsvc import clock, config
+from graphsvc.cli.ask import as_options
+from graphsvc.cli.options import Command, as_json, asking, line
+from graphsvc.errors import InvalidInput
+from graphsvc.model import NodeType
+
+F = TypeVar("F", bound=Callable[..., Any])
+_CURSOR: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18}){1,5}")
+
+
+def paged(command: F) -> F:
+    """Add what every list takes: where, when, how many, from where on."""
+    for option in (
+        as_json,
+        asking,
+        click.option("--cursor", "after", help="The next page of the previous answer."),
+        click.option("--limit", "first", type=click.IntRange(1, 100), metavar="N", help="Most rows, 1 to 100 (20)."),
+        click.option("--order", type=click.Choice(("asc", "desc")), help="By time; default: desc."),
+        click.option("--until", metavar="TIME", help="Up to this ISO time or date, inclusive."),
+        click.option("--since", metavar="TIME", help="From this ISO time or date on, inclusive."),
+        click.option("--session-id", metavar="SESSION", help="Only this session."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=Command, short_help="What happened, newest first.")
+@click.argument("root", metavar="[ID]", required=False)
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice([one.value for one in NodeType]),
+    help="Only what happened to these.",
+)
+@paged
+def timeline(**given: object) -> None:
+    """List what happened, newest first: sessions, files, decisions, goals, todos; with ID only what happened to it.
+
+    \b
+    graphsvc timeline
+    graphsvc timeline decision-41
+    graphsvc timeline session-harbor-cafe-2026-11-05 --type asset --order asc
+    """
+    show("timeline", given, ("when", "what", "id", "text", "event"), _happened)
+
+
+def show(
+    document: str,
+    given: Mapping[str, object],
+    columns: Sequence[str],
+    row: Callable[[Mapping[str, Any]], Sequence[object]],
+) -> None:
+    """Ask for a page of a list, and print it."""
+    about = dict(given)
+    quiet = about.pop("as_json")
+    viewer, project = (str(name) if name else None for name in (about.pop("viewer"), about.pop("project")))
+    for name in ("since", "until"):
+        if about[name] is not None:
+            clock.bound(name, str(about[name]), end=name == "until")
+    if about["after"] is not None and not _CURSOR.fullmatch(str(about["after"])):
+        raise InvalidInput("cursor", "is none", "the one that the answer before has printed")
+    variables = {name: value for name, value in about.items() if value not in (None, ())}
+    got = ask(f"explore/{document}", viewer, project, variables)
+    if quiet:
+        line(got)
+        return
+    from graphsvc import render
+
+    render.table(columns, [row(edge["node"]) for edge in got["edges"]])
+    page = got["pageInfo"]
+    more = {"cursor": page["endCursor"]} if page["hasNextPage"] else {}
+    render.remarks({"notes": got.get("notes", []), **more}, as_options(viewer, project))
+
+
+def ask(name: str, viewer: str | None, project: str | None, variables: Mapping[str, object]) -> dict[str, Any]:
+    """Send one of the project's documents as the local owner, from this folder; return the value of its field."""
+    from graphsvc import resources
+    from graphsvc.client import executor, tool
+    from graphsvc.recall.scope import Asker
+
+    asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
+    execute = executor.connect(config.from_environment(), asker)
+    return tool.prune(tool.outcome(execute(resources.text(f"queries/{name}.graphql"), variables)))
+
+
+def _happened(entry: Mapping[str, Any]) -> Sequence[object]:
+    from graphsvc import render
+
+    node = entry.get("node") or {}
+    return render.when(entry["at"]), entry["verb"], node.get("id"), entry["text"], entry["event"]["id"]
