@@ -35,6 +35,7 @@ READERS: Final = 2  # threads that subscriptions may hold at once; the others ar
 _SLICE: Final = 262_144  # characters after which a slice ends
 _SLICE_S: Final = 0.5
 _TRIES: Final = 3
+_SUBSCRIPTION: Final = "subscription"  # stands in every document that may be one
 _OWN: Final = object()  # in the place of an asker: what subscriptions read is nobody's request
 
 _LOG: Final = logging.getLogger("graphsvc")
@@ -72,7 +73,7 @@ class Streams:
         """Execute an operation; a subscription goes on until the generator is closed."""
         try:
             try:
-                answer = await self._workers.run(lambda db: _once(db, question, asker), READ_S, asker.session_id)
+                answer = await self._first(question, asker)
             except schema.Subscribes:
                 async with aclosing(self._subscribed(question, asker)) as found:
                     async for one in found:
@@ -89,6 +90,14 @@ class Streams:
             correlation = secrets.token_hex(6)
             schema.log_bug(correlation, "a stream", error)
             yield failed("BUG", f"a bug of graphsvc; its log tells more under {correlation}")
+
+    async def _first(self, question: Question, asker: Asker) -> Answer:
+        """Execute what is executed once; raise Subscribes for what is not."""
+        if _SUBSCRIPTION not in question.document:
+            return await self._workers.run(lambda db: _once(db, question, asker), READ_S, asker.session_id)
+        # A client that comes back begins all its subscriptions at once; they take turns instead of its places.
+        async with self._turns:
+            return await self._workers.run(lambda db: _once(db, question, asker), READ_S, _OWN)
 
     async def _subscribed(self, question: Question, asker: Asker) -> AsyncGenerator[Answer, None]:
         if self._open >= LIMITS["subscriptions"].most:
