@@ -105,7 +105,7 @@ def test_only_the_command_line_and_its_client_import_inside_functions():
 
 def test_only_the_store_speaks_sqlite():
     speakers = {
-        path.parent.name
+        path.relative_to(PACKAGE).parts[0]
         for path in MODULES
         if re.search(r"^import sqlite3|\bsqlite3\.", path.read_text("utf-8"), re.MULTILINE)
     }

@@ -181,7 +181,7 @@ def test_every_document_is_served_with_what_it_is_for(get):
 @pytest.mark.parametrize("document", documents(), ids=lambda document: document.name)
 def test_example_variables_are_those_of_the_document(document):
     [operation] = [one for one in parse(document.text).definitions if isinstance(one, OperationDefinitionNode)]
-    declared = {variable.variable.name.value for variable in operation.variable_definitions}
+    declared = {variable.variable.name.value for variable in operation.variable_definitions or ()}
 
     assert set(document.variables or {}) <= declared
     assert operation.name.value == document.name.rpartition("/")[2], "the tab is named as the file is"
