@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import sqlite3
@@ -13,7 +14,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
+
+from graphsvc.cli import main as cli
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "examples" / "demo"
@@ -474,3 +479,49 @@ def until(holds, seconds: float = 30) -> None:
     while not holds():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.05)
+
+
+def _leaves(command=cli.program, path=("graphsvc",)):
+    """Yield every command that does something, with the words that call it."""
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            yield from _leaves(one, (*path, name))
+    else:
+        yield path, command
+
+
+LEAVES = {" ".join(path): command for path, command in _leaves()}
+LASTING = {"graphsvc serve", "graphsvc ui"}  # run by the README's blocks, as they need a service
+
+
+@pytest.fixture(scope="module")
+def demo_home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("help") / "home"
+    invoked = CliRunner().invoke(cli.program, ["demo", "--json"], env={"GRAPHSVC_HOME": str(home)})
+    assert invoked.exit_code == 0
+    return home
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_examples_in_the_help_of_a_command_are_calls_of_it_that_it_takes(name, demo_home, tmp_path, monkeypatch):
+    text = LEAVES[name].get_help(click.Context(LEAVES[name], info_name=name))
+    examples = [line.strip() for line in text.splitlines() if re.match(r"\s*(.*\| )?graphsvc \S", line)]
+    verb = name.removesuffix(" add")
+    mine = [line for line in examples if verb in line]
+    assert mine, text
+    if name in LASTING:
+        return
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "talk.jsonl").write_bytes(line())
+    (tmp_path / "log.jsonl").write_bytes(line())
+    (tmp_path / "old.graphql").write_text((ROOT / "schema" / "graphsvc.graphql").read_text("utf-8"), "utf-8")
+
+    for example in mine:
+        command, _, _ = example.partition("  ")  # what stands behind is a remark
+        words = shlex.split(command.split("| ")[-1].split(" > ")[0].split(" < ")[0], comments=True)
+        invoked = CliRunner().invoke(
+            cli.program, words[1:], input=line(), env={"GRAPHSVC_HOME": str(demo_home), "HOME": str(tmp_path)}
+        )
+        assert "Usage:" not in invoked.stderr, example
+        assert invoked.exit_code in {0, 1, 2}, (example, invoked.stderr, invoked.exception)
+        assert invoked.exception is None or isinstance(invoked.exception, SystemExit), example

@@ -48,6 +48,9 @@ def doctor(deep: bool, as_json: bool) -> None:
     """Look at the home, the database, the index and the service, and say what to do about what is wrong.
 
     Nothing is changed. Exit 0 when nothing fails, 1 otherwise; a warning says what is worth knowing.
+
+    \b
+    graphsvc doctor --deep
     """
     from graphsvc import render
 

@@ -172,6 +172,9 @@ def pause(project: str | None, as_json: bool) -> None:
 
     What is said meanwhile stays out, also when its transcript is imported later; what was said before is still taken.
     What you record yourself (a decision, a goal, a todo) is stored.
+
+    \b
+    graphsvc pause --project /srv/cafe
     """
     from graphsvc import clock
     from graphsvc.memory import rebuild
@@ -191,7 +194,11 @@ def pause(project: str | None, as_json: bool) -> None:
 @click.option("--project", metavar="KEY|all", help="Resume this project, or end every pause; default: the folder's.")
 @as_json
 def resume(project: str | None, as_json: bool) -> None:
-    """Record again. What was said since `graphsvc pause` stays out, however late it arrives."""
+    """Record again. What was said since `graphsvc pause` stays out, however late it arrives.
+
+    \b
+    graphsvc resume --project all
+    """
     from graphsvc import clock
     from graphsvc.memory import rebuild
     from graphsvc.store import imports
@@ -236,6 +243,9 @@ def demo(as_json: bool) -> None:
     Chinese, in which a decision of the first one is replaced. In a folder whose project is known they stay out of
     what you ask; elsewhere --project KEY keeps them apart, and so does another GRAPHSVC_HOME. With --json the
     report of the import is printed, without the tour.
+
+    \b
+    graphsvc demo
     """
     if as_json:
         line(_import_demo().to_json())

@@ -90,7 +90,12 @@ def ui(opens: bool, as_json: bool) -> None:
 @click.option("--check", is_flag=True, help="Change nothing; compare the tables with a replay, exit 1 if they differ.")
 @as_json
 def rebuild(check: bool, as_json: bool) -> None:
-    """Drop everything that was derived and replay the ledger; the events themselves are never touched."""
+    """Drop everything that was derived and replay the ledger; the events themselves are never touched.
+
+    \b
+    graphsvc rebuild --check
+    graphsvc rebuild
+    """
     from graphsvc import render
     from graphsvc.memory import rebuild as replay
     from graphsvc.recall import index
@@ -124,7 +129,11 @@ def rebuild(check: bool, as_json: bool) -> None:
 @click.option("--viewer", metavar="SESSION", help="Count what this session sees.")
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
-    """Count what is stored: sessions, events, records, assets, edges, gaps; say what is indexed and what is paused."""
+    """Count what is stored: sessions, events, records, assets, edges, gaps; say what is indexed and what is paused.
+
+    \b
+    graphsvc stats --json
+    """
     from graphsvc.memory import rebuild as replay
     from graphsvc.recall import scope
     from graphsvc.store import counts, database, imports
