@@ -8,7 +8,8 @@ WHERE NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id);
 
 CREATE VIEW shared_records AS
 SELECT r.type || '-' || r.id AS id, r.type, r.status, r.text, p.key AS project, s.host_id AS session, r.at,
-  c.at AS updated_at, r.scope, r.type || '-' || r.superseded_by AS superseded_by
+  c.at AS updated_at, r.scope, r.kind, r.type || '-' || r.superseded_by AS superseded_by,
+  'decision-' || r.promoted_to AS promoted_to
 FROM records r JOIN sessions s ON s.id = r.session JOIN projects p ON p.id = r.project
   JOIN events c ON c.id = r.changed_event
 WHERE NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = r.id);
