@@ -951,3 +951,18 @@ def test_json_around_any_text_stays_json(text):
     clean = json.loads(redact(json.dumps({"password": text, text: "token", "list": [text, "password"]})))
 
     assert len(clean) == 3 or text == "password" or text == "list"
+
+
+@pytest.mark.parametrize("escape", ["\x1f", "\n", "\t", "\b", "\f"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_secret_behind_an_escape_leaves_json_behind(escape, depth):
+    hidden = "abcdefghijkl1234567890"
+    text = f"authorization: {escape}{hidden}"
+    for _ in range(depth):
+        text = json.dumps({"inner": text})
+
+    clean = redact(text)
+
+    for _ in range(depth):
+        clean = json.loads(clean)["inner"]
+    assert hidden not in clean

@@ -85,9 +85,17 @@ def _found(text: str) -> Iterator[tuple[int, int, int]]:
                 match = rule.pattern.match(text, at)
                 if match and (rule.accept is None or rule.accept(match)):
                     start, end = match.span(match.lastindex or 0)
-                    yield start, end, order
+                    yield _escape(text, start), end, order
                     at = end - 1
                 at = hay.find(hint, at + 1)
+
+
+def _escape(text: str, start: int) -> int:
+    """Return where the escape begins that a secret seems to begin in: half of one would be no JSON any more."""
+    if text[start : start + 1] in _ESCAPED:
+        while start and text[start - 1] == "\\":
+            start -= 1
+    return start
 
 
 def _merged(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -141,6 +149,7 @@ def _harmless(text: str, at: int, name: str) -> bool:
 
 # Where a run of token characters may begin. A letter before it is no part of it when it ends an escape of JSON (`\n`,
 # `\u000a`), of a URL (`%3D`) or a terminal's colour code.
+_ESCAPED: Final = frozenset("nrtbfu")  # behind a backslash, in JSON
 _AFTER_ESCAPE: Final = r"(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9\[]m)"
 _START: Final = rf"(?:(?<![A-Za-z0-9])|{_AFTER_ESCAPE})"
 _DASHED_START: Final = rf"(?:(?<![A-Za-z0-9_-])|{_AFTER_ESCAPE})"
