@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from graphsvc.errors import InvalidInput
@@ -65,11 +65,11 @@ def from_host(value: object) -> tuple[str | None, bool]:
     return utc_text(moment), moment.tzinfo is None
 
 
-def bound(field: str, value: str, *, end: bool) -> str:
-    """Read `since` or `until`: inclusive; a date means its first or its last moment."""
+def bound(field: str, value: str, *, end: bool, zone: tzinfo = UTC) -> str:
+    """Read `since` or `until`: inclusive; a date means its first or its last moment in the zone."""
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-            moment = datetime.combine(date.fromisoformat(value), time.max if end else time.min, UTC)
+            moment = datetime.combine(date.fromisoformat(value), time.max if end else time.min, zone)
         else:
             moment = parse(value)
         return utc_text(moment)

@@ -188,3 +188,30 @@ def test_the_groups_of_every_pair_of_dimensions_add_up_to_the_total(db, talk):
         found = counts.aggregate(db, Viewer(), measure, pair)
         assert sum(count for _, count in found.groups) == found.total
     assert counts.aggregate(db, Viewer(), "decisions", []).total == 1
+
+
+def test_a_day_that_a_group_names_can_be_asked_for(db):
+    moments = ["2026-11-30T15:59:59Z", "2026-11-30T16:00:00Z", "2026-12-01T15:59:59Z", "2026-12-01T16:00:00Z"]
+    capture.capture(
+        db,
+        [
+            Event(
+                session_id="s1",
+                kind=EventKind.RAW,
+                origin=one,
+                body="",
+                cwd="/srv/p",
+                ts=utc_text(datetime.fromisoformat(one)),
+            )
+            for one in moments
+        ],
+    )
+    document = (
+        '{ aggregate(measure: events, by: [day], zone: "Asia/Shanghai", since: "2026-12-01", until: "2026-12-01")'
+        " { groups { keys value } total } }"
+    )
+
+    context = Context(db=db, asker=Asker(project="all"), clock=lambda: NOW)
+    found = schema.respond(document, {}, None, context)["data"]["aggregate"]
+
+    assert found == {"groups": [{"keys": ["2026-12-01"], "value": 2}], "total": 2}

@@ -32,7 +32,7 @@ def shell(tmp_path_factory):
         **kept,
         "PATH": f"{scripts}{os.pathsep}{kept['PATH']}",
         "HOME": str(home),
-        "GRAPHSVC_HOME": str(home / "store"),
+        "GRAPHSVC_HOME": str(home / "try-graphsvc"),  # as the first block says
     }
 
     def shell(block: str) -> subprocess.CompletedProcess[bytes]:

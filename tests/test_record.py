@@ -1136,3 +1136,55 @@ def test_a_service_does_and_refuses_the_same(demo, served, settings, café, db):
     assert café("todo", "done", "todo-9").code == 2
     found = café("search", "押金三元", "--kind", "decision", "--json")
     assert done.json["decision"]["id"] in [hit["id"] for hit in found.json["results"]]
+
+
+@pytest.mark.parametrize("reason", ["Guests asked for it.", "好"])
+def test_the_reason_of_a_promotion_is_not_its_text(run, reason):
+    assert run("demo", "--json").code == 0
+
+    promoted = run("candidate", "promote", "candidate-36", "--reason", reason, "--json").json
+
+    assert promoted["decision"]["text"] == "客人说下单时刷卡太慢，决定改用到店付款。"
+    entries = run("timeline", "candidate-36", "--json").json["edges"]
+    assert reason in [entry["node"].get("reason") for entry in entries]
+
+
+def test_a_timeline_finds_its_root_from_any_folder_and_by_any_name(run, tmp_path):
+    assert run("demo", "--json").code == 0
+    assert run("goal", "somewhere else", "--project", str(tmp_path)).code == 0  # the folder is a project now
+
+    by_id = run("timeline", "decision-60")
+
+    assert by_id.code == 0
+    assert "decision-60" in by_id.out
+    for name in ("60", "docs/ordering.md", "harbor-cafe-2026-11-05"):
+        assert run("timeline", name).out, name
+    unknown = run("timeline", "decision-999")
+    assert unknown.code == 1
+    assert "try:" in unknown.err
+
+
+def test_an_empty_list_says_that_it_is_one(run, tmp_path):
+    assert run("goal", "one goal", "--project", str(tmp_path)).code == 0
+
+    assert "nothing is listed" in run("decide", "list").err
+
+
+def test_a_folder_that_is_gone_is_no_traceback(run, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    calls = ("search tea", "goal add tea")
+    command = f"cd {gone} && rmdir {gone}; " + "; ".join(f"{sys.executable} -m graphsvc {call}" for call in calls)
+
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, check=False, env=dict(os.environ))  # noqa: S607 # found on PATH
+
+    assert b"Traceback" not in ran.stderr
+    assert b"project: is not given" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [("decide", "list", "--status", "bad"), ("search", "--limit", "abc"), ("cd",)])
+def test_a_usage_error_is_json_for_programs(run, arguments):
+    ran = run(*arguments, "--json")
+
+    assert ran.code == 2
+    assert ran.json["error"]["message"]

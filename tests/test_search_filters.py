@@ -137,9 +137,9 @@ def expected(rows: list[dict], chosen: dict[str, str]) -> list[dict]:
             continue
         if "session_id" in chosen and chosen["session_id"] not in row["members"]:
             continue
-        if "since" in chosen and (row["ts"] is None or row["ts"] < chosen["since"]):
+        if "since" in chosen and row["at"] < chosen["since"]:
             continue
-        if "until" in chosen and (row["ts"] is None or row["ts"] > chosen["until"]):
+        if "until" in chosen and row["at"] > chosen["until"]:
             continue
         if "query" in chosen and not any(word in row["body"] for word in chosen["query"].split()):
             continue

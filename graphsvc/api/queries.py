@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC as UTC_ZONE
+from datetime import tzinfo
 from enum import Enum
 from typing import Annotated, Any, Final, TypeVar
+from zoneinfo import ZoneInfo
 
 import strawberry
 from graphql import parse
@@ -149,6 +152,7 @@ class TimelineEntry:
         description="What happened: started, ended, compacted, or the action, such as record, supersede, write, commit."
     )
     text: str = strawberry.field(description="What the event says, at most 200 characters of it.")
+    reason: str | None = strawberry.field(description="Why, when somebody said so.")
     node: Node | None = strawberry.field(description="What it happened to; null when the asker may not see that.")
     event: Event = strawberry.field(description="The event that says so.")
 
@@ -168,8 +172,8 @@ Project = Annotated[str | None, argument("Key of a project, or all. Only the loc
 
 Status = "Only those that stand like this."
 Query_ = Annotated[str | None, argument("Only what holds every one of these words, in any of the two languages.")]
-Since = Annotated[DateTime | None, argument("From this time or day on, inclusive.")]
-Until = Annotated[DateTime | None, argument("Up to this time or day, inclusive.")]
+Since = Annotated[DateTime | None, argument("From this time or day on, inclusive; a day is one of UTC, or of `zone`.")]
+Until = Annotated[DateTime | None, argument("Up to this time or day, inclusive; a day is one of UTC, or of `zone`.")]
 UpdatedAfter = Annotated[DateTime | None, argument("Only what changed after this time.")]
 SessionId = Annotated[str | None, argument("Only this session.")]
 
@@ -382,7 +386,7 @@ class Query:
         self,
         info: Info,
         about: Annotated[
-            strawberry.ID | None, argument("Only what happened to this node, or in this session.", "root")
+            strawberry.ID | None, argument("Only what happened to this, or in this session: any target of nav.", "root")
         ] = UNSET,
         types: Annotated[list[NodeType] | None, argument("Only what happened to nodes of these types.")] = UNSET,
         session_id: SessionId = UNSET,
@@ -455,8 +459,8 @@ def _answer(info: Info, kind: type[T], arguments: Mapping[str, object]) -> T | I
     return found
 
 
-def _filter(info: Info, asked: _Asked) -> tuple[Sight, Filter]:
-    """Resolve what a list was asked for: whose it is, and which rows."""
+def _filter(info: Info, asked: _Asked, zone: tzinfo = UTC_ZONE) -> tuple[Sight, Filter]:
+    """Resolve what a list was asked for: whose it is, and which rows; a day is one of the zone."""
     seen = sight(info, given(asked.project))
     viewer = seen.viewer
     name, session = given(asked.session_id), None
@@ -472,8 +476,8 @@ def _filter(info: Info, asked: _Asked) -> tuple[Sight, Filter]:
         viewer=viewer,
         after=place(given(asked.after)),
         ascending=asked.order is Order.ASC,
-        since=clock.bound("since", since, end=False) if since else None,
-        until=clock.bound("until", until, end=True) if until else None,
+        since=clock.bound("since", since, end=False, zone=zone) if since else None,
+        until=clock.bound("until", until, end=True, zone=zone) if until else None,
         updated_after=clock.bound("updated_after", updated, end=True) if updated else None,
         session=session,
     )
@@ -535,9 +539,11 @@ def _timeline(
     kinds = {kind for kind, about in _HAPPENS.items() if types is None or about in types}
     notes = seen.notes
     if root is not None:
-        target = targets.typed(seen.db, seen.viewer, root)
+        # A target says where it is, whichever project lists are about.
+        chosen = replace(chosen, viewer=replace(chosen.viewer, project=None))
+        target = _target(seen, root)
         if target is None or target.node is None:
-            chosen, notes = replace(chosen, among=frozenset()), (*notes, f"nothing is known as {root[:200]!r}")
+            chosen, notes = replace(chosen, among=frozenset()), (f"nothing is known as {root[:200]!r}",)
         elif isinstance(target.node, sessions.SessionRow):
             chosen = replace(chosen, session=target.node.number)
         else:
@@ -546,6 +552,15 @@ def _timeline(
     rows = lists.page(seen.db, lists.EVENTS, chosen, asked.first + 1)
     count = lambda: lists.count(seen.db, lists.EVENTS, chosen)  # noqa: E731 # as short as its only use
     return connection(seen, rows, asked.first, _entries, count, notes)
+
+
+def _target(seen: Sight, name: str) -> targets.Found | None:
+    """Find what a target of any kind names; several documents are none."""
+    try:
+        found = targets.resolve(seen.db, seen.viewer, name, "cd")
+    except errors.NotFoundError:
+        return None
+    return found if isinstance(found, targets.Found) else None
 
 
 def _history(seen: Sight, node: assets.AssetRow | Record | Stored) -> list[int]:
@@ -579,6 +594,7 @@ def _entries(seen: Sight, rows: Sequence[events.EventRow]) -> list[TimelineEntry
             position=event.position,
             verb=_verb(row, told[row.id][1]),
             text=_said(told[row.id][0], known.get(keys[row.id])),
+            reason=_reason(told[row.id][1]),
             node=known.get(keys[row.id]),
             event=event,
         )
@@ -591,6 +607,11 @@ def _said(body: str, node: Node | None) -> str:
     return (body or (node.text if isinstance(node, nodes.Recorded) else ""))[:_TEXT]
 
 
+def _reason(meta: Mapping[str, object]) -> str | None:
+    reason = meta.get("reason")
+    return reason[:_TEXT] if isinstance(reason, str) else None
+
+
 def _moves(meta: Mapping[str, object]) -> bool:
     return meta.get("action") not in {None, "record", "propose", "supersede", "snapshot"}
 
@@ -601,7 +622,7 @@ def _verb(row: events.EventRow, meta: Mapping[str, object]) -> str:
 
 
 def _aggregate(info: Info, asked: _Asked, measure: Measure, by: Sequence[str], zone: str) -> Aggregate:
-    seen, chosen = _filter(info, asked)
+    seen, chosen = _filter(info, asked, ZoneInfo(zone))
     summed = counts.aggregate(
         seen.db, seen.viewer, measure.value, by,
         since=chosen.since, until=chosen.until, zone=zone, session=chosen.session,

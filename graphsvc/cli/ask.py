@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import click
 
 from graphsvc import config
-from graphsvc.cli.options import Command, as_json, asking, described, filters, limited, line, paging, put
+from graphsvc.cli.options import Command, as_json, asking, described, filters, folder, limited, line, paging, put
 from graphsvc.errors import GraphsvcError, InvalidInput
 
 _PAGE: Final = 100_000  # tokens a page when `cat` reads the whole for a person
@@ -159,7 +158,7 @@ def call(viewer: str | None, project: str | None, arguments: Mapping[str, object
     from graphsvc.client import tool as api_tool
     from graphsvc.recall.scope import Asker
 
-    asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
+    asker = Asker(session_id=viewer, project=project, cwd=folder())
     given = {name: value for name, value in arguments.items() if value is not None}
     return api_tool.call(given, executor.connect(config.from_environment(), asker))
 

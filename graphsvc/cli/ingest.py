@@ -178,15 +178,18 @@ def pause(project: str | None, as_json: bool) -> None:
     """
     from graphsvc import clock
     from graphsvc.memory import rebuild
-    from graphsvc.store import imports
+    from graphsvc.store import events, imports
 
     with closing(rebuild.connect(config.from_environment())) as db:
         begun = imports.pause(db, _paused_key(db, project), clock.utc_text(clock.system()))
+        known = begun.project is None or events.find_project(db, begun.project) is not None
     if as_json:
         line(asdict(begun))
         return
     name = begun.project or "all"
     click.echo(f"{printable(name)} is paused since {begun.since}")
+    if not known:
+        click.echo("note: nothing of such a project is stored yet; is that its name?", err=True)
     click.echo(f"to record again: graphsvc resume --project {printable(shlex.quote(name))}")
 
 

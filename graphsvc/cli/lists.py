@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
 from graphsvc import clock, config
-from graphsvc.cli.ask import as_options
-from graphsvc.cli.options import Command, as_json, asking, line
-from graphsvc.errors import InvalidInput
+from graphsvc.cli.ask import answer, as_options
+from graphsvc.cli.options import Command, as_json, asking, folder, line
+from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.model import NodeType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,7 +64,7 @@ def show(
 ) -> None:
     """Ask for a page of a list, and print it."""
     about = dict(given)
-    quiet = about.pop("as_json")
+    quiet = bool(about.pop("as_json"))
     viewer, project = (str(name) if name else None for name in (about.pop("viewer"), about.pop("project")))
     for name in ("since", "until"):
         if about[name] is not None:
@@ -73,6 +73,11 @@ def show(
         raise InvalidInput("cursor", "is none", "the one that the answer before has printed")
     variables = {name: value for name, value in about.items() if value not in (None, ())}
     got = ask(f"explore/{document}", viewer, project, variables)
+    root = about.get("root")
+    if root is not None and not got["edges"]:
+        known = answer(viewer, project, nav="cd", target=root)
+        if known.get("status") == "not-found":
+            _unknown(got, known, as_options(viewer, project), quiet=quiet)
     if quiet:
         line(got)
         return
@@ -82,6 +87,19 @@ def show(
     page = got["pageInfo"]
     more = {"cursor": page["endCursor"]} if page["hasNextPage"] else {}
     render.remarks({"notes": got.get("notes", []), **more}, as_options(viewer, project))
+    if not got["edges"] and not got.get("notes"):
+        render.say("nothing is listed" + ("" if project else "; --project all looks into every project"))
+
+
+def _unknown(got: object, known: Mapping[str, Any], options: Sequence[str], *, quiet: bool) -> NoReturn:
+    """Say that there is nothing under a name, and what may be meant."""
+    from graphsvc import render
+
+    if quiet:
+        line(got)
+    else:
+        render.remarks(known, options)
+    sys.exit(NotFoundError.exit_code)
 
 
 def ask(name: str, viewer: str | None, project: str | None, variables: Mapping[str, object]) -> dict[str, Any]:
@@ -90,7 +108,7 @@ def ask(name: str, viewer: str | None, project: str | None, variables: Mapping[s
     from graphsvc.client import executor, tool
     from graphsvc.recall.scope import Asker
 
-    asker = Asker(session_id=viewer, project=project, cwd=str(Path.cwd()))
+    asker = Asker(session_id=viewer, project=project, cwd=folder())
     execute = executor.connect(config.from_environment(), asker)
     return tool.prune(tool.outcome(execute(resources.text(f"queries/{name}.graphql"), variables)))
 
@@ -99,4 +117,10 @@ def _happened(entry: Mapping[str, Any]) -> Sequence[object]:
     from graphsvc import render
 
     node = entry.get("node") or {}
-    return render.when(entry["at"]), entry["verb"], node.get("id"), entry["text"], entry["event"]["id"]
+    return render.when(entry["at"]), entry["verb"], node.get("id"), _said(entry), entry["event"]["id"]
+
+
+def _said(entry: Mapping[str, Any]) -> str:
+    """Write what happened with the reason for it, unless that is all that was said."""
+    reason = entry.get("reason")
+    return f"{entry['text']} ({reason})" if reason and reason != entry["text"] else str(entry["text"])

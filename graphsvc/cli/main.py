@@ -11,7 +11,7 @@ import click
 
 from graphsvc import __version__
 from graphsvc.cli import ask, doctor, ingest, lists, operate, record
-from graphsvc.cli.options import Command
+from graphsvc.cli.options import INTERRUPTED, Command, line
 
 
 class Program(click.Group):
@@ -44,7 +44,17 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    program(prog_name="graphsvc")
+    try:
+        code = program.main(prog_name="graphsvc", standalone_mode=False)
+    except click.UsageError as error:
+        if "--json" in sys.argv:
+            line({"error": {"message": error.format_message()}})
+        else:
+            error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 for _command in (

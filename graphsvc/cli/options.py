@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -34,6 +35,14 @@ class Command(click.Command):
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
+
+
+def folder() -> str | None:
+    """Return the working folder; None when it is gone, as that of a removed worktree."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return None
 
 
 def as_json(command: F) -> F:

@@ -299,7 +299,8 @@ def _listing(group: Group, document: str, option: str, choices: Sequence[str], a
     @click.option("--query", metavar="WORDS", help="Only what holds all of these words.")
     @lists.paged
     def list_(**given: object) -> None:
-        lists.show(document, given, ("id", "status", "text", "version"), _row)
+        files = ("id", "kind", "path", "versions")
+        lists.show(document, given, files if document == "assets" else ("id", "status", "text", "version"), _row)
 
 
 for _each in (

@@ -102,11 +102,15 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
     from graphsvc.api import schema
     from graphsvc.api.context import Context
     from graphsvc.memory import rebuild
+    from graphsvc.recall import index
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         with closing(rebuild.connect(settings)) as db:
             context = Context(db=db, asker=asker, clock=clock.system, catch_up=True)
-            return schema.respond(document, variables, None, context)
+            answer = schema.respond(document, variables, None, context)
+            if MUTATION.search(document):
+                index.catch_up(db)
+            return answer
 
     return execute
 

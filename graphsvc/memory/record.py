@@ -128,7 +128,9 @@ def change(db: Connection, author: Author, step: Change, *, now: clock.Clock = c
         meta |= _support(db, author.viewer, step, seat.project)
         if target is not None:
             meta["of"] = target.origin
-        event = draft(seat, author, EventKind(step.type), text or step.reason or "", meta)
+        # The text of a promotion is the corrected one; a reason is none.
+        said = text or ("" if step.action == "promote" else step.reason or "")
+        event = draft(seat, author, EventKind(step.type), said, meta)
         stored, duplicate = repeated(db, seat, author, event), True
         if stored is None:
             if subject is not None and target is not None:
@@ -233,7 +235,7 @@ def sit(db: Connection, author: Author, project: int | None) -> Seat:
             raise InvalidInput("session_id", f"belongs to project {row.project_key}", f"a session of project {chosen}")
         return _shared(row)
     key = chosen or author.folder
-    if key is None:
+    if key in {None, "all"}:
         known = events.project_keys(db)
         shown = ", ".join(known[:10]) or "the path of a folder"
         raise InvalidInput("project", "is not given, and nothing else says where this belongs", shown)

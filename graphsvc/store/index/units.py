@@ -120,9 +120,9 @@ def conditions(scope: Scope) -> tuple[str, list[object]]:
             )
         )
     if scope.since is not None:
-        parts.append(("e.ts >= ?", [scope.since]))
+        parts.append(("e.at >= ?", [scope.since]))
     if scope.until is not None:
-        parts.append(("e.ts <= ?", [scope.until]))
+        parts.append(("e.at <= ?", [scope.until]))
     return " AND ".join(text for text, _ in parts), [value for _, values in parts for value in values]
 
 
