@@ -1,6 +1,7 @@
 """Keyset pages: what a list holds for one viewer, in order of time, each page one statement.
 
-A page goes on behind the place of its last row, so it neither repeats nor leaves out anything while events arrive. What
+A page goes on behind the place of its last row, so events, records and versions neither repeat nor are left out while
+events arrive; sessions and assets move to the front when they go on. What
 many parents list at once (the todos of each session of a page) is one statement too, cut for each parent.
 """
 
@@ -18,6 +19,8 @@ from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer, clause
 
 MOST_COUNTED: Final = 10_000
+# When something was stored: what a host dates back arrives late, and who asks what is new must get it.
+_RECEIVED: Final = "(SELECT c.received_at FROM events c WHERE c.id = {})"
 Place = tuple[str, int]  # the time a row is ordered by, and the event that tells it from others of that time
 T = TypeVar("T")
 
@@ -81,7 +84,7 @@ RECORDS: Final = Listed(
     session="r.session",
     type="r.type",
     status="r.status",
-    updated="(SELECT c.at FROM events c WHERE c.id = r.changed_event)",
+    updated=_RECEIVED.format("r.changed_event"),
 )
 VERSIONS: Final = Listed(
     read=view.version,
@@ -91,7 +94,7 @@ VERSIONS: Final = Listed(
     event="v.event",
     project="v.project",
     session="v.session",
-    updated="v.at",
+    updated=_RECEIVED.format("v.event"),
 )
 SESSIONS: Final = Listed(
     read=sessions.read,
@@ -103,7 +106,7 @@ SESSIONS: Final = Listed(
     session="s.id",
     type="s.host",
     status="CASE s.ended WHEN 1 THEN 'ended' ELSE 'active' END",
-    updated="s.last_at",
+    updated=_RECEIVED.format("s.last_event"),
     shown=False,
 )
 
@@ -130,7 +133,7 @@ def assets_of(viewer: Viewer, *, by_session: bool) -> Listed[AssetRow]:
         event="v.event",
         project="v.project",
         type="a.kind",
-        updated="v.at",
+        updated=_RECEIVED.format("v.event"),
         where="NOT EXISTS (SELECT 1 FROM asset_versions n WHERE n.asset = v.asset AND (n.at, n.event) > (v.at, v.event)"
         f" AND {newer})",
         values=tuple(values),
@@ -224,7 +227,7 @@ def _where(listed: Listed[T], chosen: Filter) -> tuple[str, list[object]]:
     for word in chosen.words:
         own = [] if chosen.viewer.session is None else [chosen.viewer.session]
         known = f"(s.hides = 0{' OR s.id = ?' if own else ''})"
-        parts.append((f"(instr(lower(s.host_id), ?) OR {known} AND instr(lower(s.title), ?))", [word, *own, word]))
+        parts.append((f"(instr(folded(s.host_id), ?) OR {known} AND instr(folded(s.title), ?))", [word, *own, word]))
     if chosen.after is not None:
         sign = ">" if chosen.ascending else "<"
         parts.append((f"({listed.at}, {listed.event}) {sign} (?, ?)", list(chosen.after)))
