@@ -1,8 +1,8 @@
 """Keyset pages: what a list holds for one viewer, in order of time, each page one statement.
 
 A page goes on behind the place of its last row, so events, records and versions neither repeat nor are left out while
-events arrive; sessions and assets move to the front when they go on. What
-many parents list at once (the todos of each session of a page) is one statement too, cut for each parent.
+events arrive; sessions and assets move to the front when they go on. What many parents list at once (the todos of each
+session of a page) is one statement too, cut for each parent.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Listed(Generic[T]):
     updated: str | None = None
     where: str = "1"
     shown: bool = True  # whether a row is as visible as its event
+    ranked: bool = False  # whether no index leads from a parent to its rows
     values: tuple[object, ...] = ()  # of the columns
     joined: tuple[object, ...] = ()  # of the tables
     conditions: tuple[object, ...] = ()  # of `where`
@@ -138,6 +139,7 @@ def assets_of(viewer: Viewer, *, by_session: bool) -> Listed[AssetRow]:
         f" AND {newer})",
         values=tuple(values),
         joined=tuple(by) if by_session else (),
+        ranked=by_session,
         conditions=tuple(seen),
     )
 
@@ -168,14 +170,25 @@ def beside(
 ) -> dict[int, list[tuple[Place, T]]]:
     """Return the first rows of each of several parents; `parent` is the column that holds their keys."""
     where, values = _where(listed, chosen)
-    rows = db.execute(
-        f"SELECT * FROM (SELECT {listed.columns}, {listed.at} AS place_at, {listed.event} AS place_event,"
-        f" {parent} AS place_parent,"
-        f" ROW_NUMBER() OVER (PARTITION BY {parent} ORDER BY {_order(listed, chosen)}) AS place_number"
-        f" FROM {listed.tables} WHERE {parent} IN (SELECT value FROM json_each(?)) AND {where})"
-        " WHERE place_number <= ? ORDER BY place_parent, place_number",
-        [*listed.values, *listed.joined, json.dumps(list(keys)), *values, first],
-    )
+    order, parents = _order(listed, chosen), json.dumps(list(keys))
+    columns = f"{listed.columns}, {listed.at} AS place_at, {listed.event} AS place_event"
+    if listed.ranked:
+        rank = f"ROW_NUMBER() OVER (PARTITION BY {parent} ORDER BY {order})"
+        rows = db.execute(
+            f"SELECT * FROM (SELECT {columns}, {parent} AS place_parent, {rank} AS place_number FROM {listed.tables}"
+            f" WHERE {parent} IN (SELECT value FROM json_each(?)) AND {where})"
+            " WHERE place_number <= ? ORDER BY place_parent, place_number",
+            [*listed.values, *listed.joined, parents, *values, first],
+        )
+    else:
+        own = (
+            f"SELECT {listed.event} FROM {listed.tables} WHERE {parent} = k.value AND {where} ORDER BY {order} LIMIT ?"
+        )
+        rows = db.execute(
+            f"SELECT {columns}, k.value AS place_parent FROM json_each(?) k CROSS JOIN {listed.tables}"
+            f" WHERE {parent} = k.value AND {listed.event} IN ({own}) ORDER BY k.value, {order}",
+            [*listed.values, parents, *values, first],
+        )
     found: dict[int, list[tuple[Place, T]]] = {}
     for row in rows:
         found.setdefault(row["place_parent"], []).append(_placed(listed, row))
