@@ -211,7 +211,7 @@ def _read(db: Connection, question: Question, asker: Asker, reader: Reader) -> t
 
     The reader that was given is left alone: whoever gave it may have stopped waiting.
     """
-    here = Reader(position=reader.position)
+    here = Reader(position=reader.position, session=reader.session)
     answers: list[Answer] = []
     size, until = 0, time.monotonic() + _SLICE_S
     while True:
