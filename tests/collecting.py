@@ -38,7 +38,7 @@ class Collector:
     def capture(self, events: Sequence[Event]) -> Captured:
         self.batches.append(len(events))
         rejected = [
-            Rejected(n, "InvalidInput", "refused") for n, event in enumerate(events) if "refuse me" in event.body
+            Rejected(n, "invalid-input", "refused") for n, event in enumerate(events) if "refuse me" in event.body
         ]
         new = []
         for event in events:

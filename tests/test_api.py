@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from dataclasses import fields
 
@@ -23,8 +24,10 @@ from graphql import (
 from graphsvc import envelope, resources
 from graphsvc.api import schema
 from graphsvc.api.limits import LIMITS, check_shape
+from graphsvc.clock import utc_text
 from graphsvc.model import ASKED_KINDS
 from graphsvc.recall.scope import Asker
+from graphsvc.store import imports
 
 DOCUMENTS = [name for folder in ("queries/tool",) for name in resources.names(folder, ".graphql")]
 OUTCOMES = {"NavResult": envelope.NavResult, "SearchResult": envelope.SearchResult}
@@ -202,8 +205,35 @@ def test_capture_stores_what_it_can_and_names_the_rest(ask):
     outcome = ask(CAPTURE, events=given)["data"]["capture"]
 
     assert outcome["accepted"] == 2
-    assert [(one["index"], one["code"]) for one in outcome["rejected"]] == [(1, "InvalidInput"), (3, "InvalidInput")]
+    assert [(one["index"], one["code"]) for one in outcome["rejected"]] == [(1, "invalid-input"), (3, "invalid-input")]
     assert ask(CAPTURE, events=given)["data"]["capture"]["duplicates"] == 2
+
+
+def test_every_code_of_a_rejected_event_is_one_of_the_table_in_its_description(ask, db, clock):
+    about = '{ __type(name: "RejectedEvent") { fields { name description } } }'
+    described = {field["name"]: field["description"] for field in ask(about)["data"]["__type"]["fields"]}
+    table = set(re.findall(r"^\| ([a-z]+(?:-[a-z]+)*) \| [^|]+ \|$", described["code"], re.MULTILINE)) - {"code"}
+    goal = {"kind": "goal", "body": "open", "meta": {"action": "record"}}
+
+    def rejected(*given):
+        return [one["code"] for one in ask(CAPTURE, events=list(given))["data"]["capture"]["rejected"]]
+
+    def changes(origin, action, of, **more):
+        return event(origin, **{**goal, "meta": {"action": action, "of": of}, **more})
+
+    assert (
+        rejected(event("goal", **goal), event("open", **goal), event("iso", session_id="s2", body="/thread-iso")) == []
+    )
+    met = [
+        *rejected(event("a", kind="poem"), event("b", kind="goal", meta={"action": "sing"})),
+        *rejected(changes("c", "complete", "nothing"), changes("d", "drop", "goal"), changes("e", "drop", "goal")),
+        *rejected(event("f", project="/srv/q"), changes("g", "complete", "open", session_id="s2")),
+    ]
+    imports.pause(db, "/srv/p", utc_text(clock()))
+    met += rejected(event("h"))
+
+    assert met[:2] == ["invalid-input", "invalid-input"]
+    assert set(met) == table
 
 
 def test_captured_text_is_kept_whatever_it_holds(ask):

@@ -108,7 +108,7 @@ def test_a_refused_event_is_a_gap_at_its_line(log, tmp_path):
 
     report = log.load(path)
 
-    assert report.gaps == [{"file": str(path), "line": 2, "reason": "InvalidInput: refused"}]
+    assert report.gaps == [{"file": str(path), "line": 2, "reason": "invalid-input: refused"}]
     assert (report.events_added, report.records) == (2, 3)
 
 

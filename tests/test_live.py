@@ -132,6 +132,37 @@ def test_filters_pass_what_was_asked_for_only(listen, talk):
         assert [next(items)["body"]["text"] for _ in range(2)] == ["three", "four"]
 
 
+@pytest.mark.parametrize("name", ["s2", "session-s2", " session-s2 "])
+def test_a_session_is_heard_by_every_name_that_queries_take(listen, talk, name):
+    talk.user("one")
+    talk.session("s2").user("two")
+    with listen(CAPTURED, {"after": 0, "session": name}) as items:
+        assert next(items)["body"]["text"] == "two"
+        talk.session("s1").user("three")
+        talk.session("s2").user("four")
+        assert next(items)["body"]["text"] == "four"
+
+
+def test_status_changes_of_a_session_are_heard_by_its_node_id(listen, talk):
+    talk.decided("tea")
+    talk.session("s2").decided("coffee")
+    document = 'subscription { status_changed(after: 0, session_id: "session-s2") { text position } }'
+    with listen(document) as items:
+        assert [one["text"] for one in next(items)] == ["coffee"]
+
+
+def test_a_session_of_another_project_is_heard_as_queries_find_it(served, talk, db):
+    talk.user("here")
+    told = Event(session_id="far", kind=EventKind.USER_MESSAGE, origin="f", body="there", project="/srv/far")
+    capture.capture(db, [told], now=lambda: NOW)
+
+    with served.stream(CAPTURED, {"after": 0, "session": "far"}, **{executor.PROJECT: quote(PROJECT)}) as stream:
+        assert next(stream.items())["body"]["text"] == "there"
+    with served.stream(CAPTURED, {"after": 0, "session": "far"}, **{executor.VIEWER: "s1"}) as stream:
+        [(_, answer), _] = stream.events()
+    assert answer["errors"][0]["extensions"] == {"code": "NotFound", "field": "session_id"}
+
+
 def test_nested_fields_and_aliases_work_as_in_a_query(listen, talk):
     talk.user("one")
     document = "subscription { new: events_captured(after: 0) { ...f } } fragment f on Event { kind session { title } }"
@@ -287,6 +318,11 @@ def test_status_changes_of_some_types_only(listen, talk):
         ("subscription { events_captured(after: 99) { position } }", "0 to 1"),
         ("subscription { events_captured(after: -1) { position } }", "0 to 1"),
         ('subscription { events_captured(project: "/nowhere") { position } }', "unknown"),
+        ('subscription { events_captured(after: 0, session_id: "ss") { position } }', "'ss'; the nearest is s."),
+        ('subscription { events_captured(session_id: "session-nobody") { position } }', "no session is known"),
+        ('subscription { events_captured(session_id: "") { position } }', "no session is known"),
+        ('subscription { status_changed(session_id: "event-1") { position } }', "leave it out"),
+        ('subscription { status_changed(project: "/nowhere") { position } }', "unknown"),
         ("subscription { status_changed(types: [asset]) { position } }", "candidate, decision"),
         ("subscription { events_captured { nothing } }", "nothing"),
         ("subscription { events_captured { position } status_changed { position } }", "one"),
@@ -360,7 +396,7 @@ def test_cancelled_subscription_is_silent_and_its_id_is_free(served, talk):
         listener.send(type="complete", id="1")
         listener.barrier()
         talk.user("two")
-        listener.ask(CAPTURED, {"after": 1, "session": "nobody"}, name="2")
+        listener.ask(CAPTURED, {"after": 1, "kinds": ["goal"]}, name="2")
         listener.ask(CAPTURED, {"after": 1})
 
         assert listener.receive()["id"] == "1"

@@ -930,7 +930,7 @@ def test_a_batch_says_of_each_event_what_became_of_it(db, talk):
         (4, "stored", "event-2"),  # the copy of another session: the same event stands for it
         (5, "stored", "event-4"),
     ]
-    assert [(one["index"], one["code"]) for one in outcome["rejected"]] == [(1, "InvalidInput"), (3, "not-found")]
+    assert [(one["index"], one["code"]) for one in outcome["rejected"]] == [(1, "invalid-input"), (3, "not-found")]
     assert (outcome["accepted"], outcome["duplicates"]) == (3, 1)
 
 

@@ -26,7 +26,7 @@ from graphsvc.envelope import Long
 from graphsvc.memory import changes
 from graphsvc.model import RECORD_KINDS, EventKind, NodeType
 from graphsvc.recall import scope
-from graphsvc.store import events
+from graphsvc.store import events, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import NO_VIEWER, visible
 
@@ -42,6 +42,7 @@ class Reader:
     """
 
     position: int | None = None
+    session: int | None = None  # the only one to read of, as it was named at the beginning
     began: int | None = None
     found: bool | None = None  # whether there was something up to there; None when nothing was read
     more: bool = False  # the ledger goes on behind it
@@ -70,7 +71,12 @@ After = Annotated[
     Long | None,
     argument("Begin behind this ledger position; 0 is the whole ledger. Left out, with what comes from now on."),
 ]
-OfSession = Annotated[str | None, argument("Only this session.")]
+_KNOWN: Final = (
+    " By its id or its node id. One that is not known, or not yet, ends the subscription with the error NotFound: "
+    "leave it out to hear of sessions that are yet to come."
+)
+OfSession = Annotated[str | None, argument(f"Only this session.{_KNOWN}")]
+ChangedBy = Annotated[str | None, argument(f"Only what this session changed.{_KNOWN}")]
 Project = Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")]
 
 
@@ -99,7 +105,7 @@ class Subscription:
         info: Info,
         after: After = UNSET,
         types: Annotated[list[NodeType] | None, argument("Only records of these types.")] = UNSET,
-        session_id: Annotated[str | None, argument("Only what this session changed.")] = UNSET,
+        session_id: ChangedBy = UNSET,
         project: Project = UNSET,
     ) -> list[StatusChange]:
         wanted = frozenset(given(types) or _RECORDS)
@@ -132,10 +138,11 @@ def _next(
         raise TypeError("a subscription is read by a Reader")
     sight = _sight(info, project)
     if reader.position is None:
+        reader.session = None if session_id is None else _session(sight, session_id)
         reader.position = reader.began = _begin(sight.db, after)
-    seen = events.behind(
-        sight.db, sight.viewer, reader.position, kinds=kinds, session_id=session_id, project=sight.viewer.project
-    )
+    # A session is of one project, whichever the asker stands in.
+    only = sight.viewer.project if reader.session is None else None
+    seen = events.behind(sight.db, sight.viewer, reader.position, kinds=kinds, session=reader.session, project=only)
     reader.position, reader.more = seen.position, seen.more
     found = nodes.event_nodes(sight, [*events.rows(sight.db, sight.viewer, seen.events).values()])
     answer = read(sight, found[0]) if found else None
@@ -152,6 +159,16 @@ def _begin(db: Connection, after: int | None) -> int:
     if not 0 <= after <= newest:
         raise _bad(errors.InvalidInput("after", f"{after} is no position of this ledger", f"0 to {newest}"))
     return after
+
+
+def _session(sight: Sight, name: str) -> int:
+    found = sessions.find(sight.db, sight.viewer, name)
+    if found is None:
+        near = sessions.nearest(sight.db, sight.viewer, name)
+        hint = f"; the nearest is {near}" if near else ""
+        message = f"no session is known as {name[:200]!r}{hint}. To hear of one that is yet to come, leave it out"
+        raise GraphQLError(message, extensions={"code": "NotFound", "field": "session_id"})
+    return found.number
 
 
 def _change(event: Event, change: changes.Change) -> StatusChange:

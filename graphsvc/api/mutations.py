@@ -156,7 +156,17 @@ class CapturedEvent:
 @strawberry.type(description="An event that was not stored.")
 class RejectedEvent:
     index: Long = strawberry.field(description="Its place in the list, from 0.")
-    code: str = strawberry.field(description="What kind of problem.")
+    code: str = strawberry.field(
+        description="\n".join(
+            [
+                "What kind of problem, as `graphsvc capture` says it:",
+                "",
+                "| code | meaning |",
+                "| --- | --- |",
+                *(f"| {code} | {meaning} |" for code, meaning in capture.CODES.items()),
+            ]
+        )
+    )
     message: str = strawberry.field(description="What is wrong and what is allowed.")
 
 
@@ -642,7 +652,7 @@ def _capture(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
         try:
             read.append(neutral.parse_event(stated))
         except errors.InvalidInput as error:
-            rejected.append(RejectedEvent(index=Long(index), code="InvalidInput", message=str(error)))
+            rejected.append(RejectedEvent(index=Long(index), code=capture.code(error), message=str(error)))
         else:
             places.append(index)
     done = capture.capture(context.db, read, now=context.clock)

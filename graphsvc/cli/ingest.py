@@ -391,6 +391,7 @@ def _reported(report: Report) -> None:
 def _batches(stream: Iterable[bytes], rejected: list[dict[str, object]]) -> Iterator[list[tuple[int, Event]]]:
     """Yield the events of the lines in batches, the last one even if empty; add to `rejected` what is no event."""
     from graphsvc.importers import neutral, source
+    from graphsvc.memory import capture as memory
 
     batch: list[tuple[int, Event]] = []
     held = 0
@@ -403,7 +404,7 @@ def _batches(stream: Iterable[bytes], rejected: list[dict[str, object]]) -> Iter
         except source.UnreadableError as error:
             rejected.append({"line": number, "code": "invalid-json", "message": str(error)})
         except InvalidInput as error:
-            rejected.append({"line": number, "code": "invalid-input", "message": str(error)})
+            rejected.append({"line": number, "code": memory.code(error), "message": str(error)})
         held += len(data)
         if len(batch) >= _BATCH or held >= _BATCH_BYTES:
             yield batch

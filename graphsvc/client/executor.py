@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from graphsvc.client.operation import mutates
 from graphsvc.client.token import read_token
 from graphsvc.client.tool import Executor
 from graphsvc.config import Settings
@@ -35,7 +35,6 @@ VIEWER: Final = "Graphsvc-Viewer"
 PROJECT: Final = "Graphsvc-Project"
 CWD: Final = "Graphsvc-Cwd"
 CAPTURE: Final = "Graphsvc-Capture"
-MUTATION: Final = re.compile(r"^mutation\b", re.MULTILINE)
 _MAX_ADDRESS: Final = 100  # bytes; the kernel's limit is 104 or 108
 
 
@@ -56,7 +55,7 @@ def connect(settings: Settings, asker: Asker) -> Executor:
         try:
             return service(document, variables)
         except NoAnswer:
-            if MUTATION.search(document):
+            if mutates(document):
                 raise
             return in_process(settings, asker)(document, variables)
 
@@ -80,7 +79,7 @@ def http(settings: Settings, asker: Asker) -> Executor | None:
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         body = json.dumps({"query": document, "variables": dict(variables)}).encode("ascii")
-        extra = {CAPTURE: "1"} if MUTATION.search(document) else {}
+        extra = {CAPTURE: "1"} if mutates(document) else {}
         return _ask(settings.socket, "POST", "/graphql", body, headers | extra)
 
     return execute
@@ -108,7 +107,7 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
         with closing(rebuild.connect(settings)) as db:
             context = Context(db=db, asker=asker, clock=clock.system, catch_up=True)
             answer = schema.respond(document, variables, None, context)
-            if MUTATION.search(document):
+            if mutates(document):
                 index.catch_up(db)
             return answer
 

@@ -91,6 +91,15 @@ _CODES: Final[dict[type[GraphsvcError], str]] = {
     NotFoundError: "not-found",
     Isolated: "isolated-session",
 }
+# What `Rejected.code` says, wherever an event is captured.
+CODES: Final = {
+    "invalid-input": "the event, or a value of it, is none that can be stored",
+    "invalid-transition": "the record does not move that way from where it stands",
+    "isolated-session": "an isolated session may not change what others see",
+    "not-found": "the record that it changes is not there",
+    "paused": "recording is paused for its project, or for all",
+    "project-conflict": "its session belongs to another project",
+}
 _REFUSALS: Final[tuple[type[GraphsvcError], ...]] = (*_CODES, Refused)
 
 
@@ -112,7 +121,7 @@ def capture(
             try:
                 number, added = _one(db, event, received_at, history=history)
             except _REFUSALS as error:
-                rejected.append(Rejected(index, _code(error), str(error)))
+                rejected.append(Rejected(index, code(error), str(error)))
                 kinds.update(str(one.kind) for one in getattr(error, "added", ()))
                 numbers.append(None)
                 continue
@@ -132,6 +141,11 @@ def store(db: Connection, event: Event, *, now: clock.Clock = clock.system) -> i
     with transaction(db):
         number, _ = _one(db, event, clock.utc_text(now()), history=False)
     return number
+
+
+def code(error: GraphsvcError) -> str:
+    """Return the one of CODES that an error which keeps an event from being stored goes by."""
+    return error.code if isinstance(error, Refused) else _CODES[type(error)]
 
 
 def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tuple[int, list[Stored]]:
@@ -513,7 +527,3 @@ def _published(view: View, event: Event) -> Event:
         )
     meta = {name: value for name, value in event.meta.items() if name != "ids"}
     return replace(event, meta={"of": [source.origin for source in found if source], **meta})
-
-
-def _code(error: GraphsvcError) -> str:
-    return error.code if isinstance(error, Refused) else _CODES[type(error)]

@@ -22,6 +22,7 @@ from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
 from graphsvc.client import executor
+from graphsvc.client.operation import mutates
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
@@ -168,7 +169,7 @@ def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_t
     question = read()
     context = Context(db=db, asker=asker, clock=clock.system)
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
-    stores = not question.reads and executor.MUTATION.search(question.document) is not None
+    stores = not question.reads and mutates(question.document)
     return exchange.status(response, media_type), exchange.encoded(response), stores
 
 

@@ -20,7 +20,7 @@ from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
 from graphsvc.api.live import Reader
-from graphsvc.client import executor
+from graphsvc.client.operation import mutates
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server.exchange import Question
@@ -79,7 +79,7 @@ class Streams:
                     async for one in found:
                         yield one
             else:
-                if executor.MUTATION.search(question.document):
+                if mutates(question.document):
                     self.wrote()
                 yield answer
         except TimeoutError:
@@ -211,7 +211,7 @@ def _read(db: Connection, question: Question, asker: Asker, reader: Reader) -> t
 
     The reader that was given is left alone: whoever gave it may have stopped waiting.
     """
-    here = Reader(position=reader.position)
+    here = Reader(position=reader.position, session=reader.session)
     answers: list[Answer] = []
     size, until = 0, time.monotonic() + _SLICE_S
     while True:

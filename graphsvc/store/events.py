@@ -195,7 +195,7 @@ def behind(
     place: int,
     *,
     kinds: Collection[str] = (),
-    session_id: str | None = None,
+    session: int | None = None,
     project: int | None = None,
 ) -> Next:
     """Find the first event behind a position that the viewer may see, among those of a kind, session and project."""
@@ -207,9 +207,9 @@ def behind(
     if kinds:
         conditions.append("+e.kind IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(sorted(kinds)))
-    if session_id is not None:
-        conditions.append("+e.session = (SELECT id FROM sessions WHERE host_id = ?)")
-        values.append(session_id)
+    if session is not None:
+        conditions.append("+e.session = ?")
+        values.append(session)
     if project is not None:
         conditions.append("+e.project = ?")
         values.append(project)
