@@ -934,6 +934,54 @@ def test_a_batch_says_of_each_event_what_became_of_it(db, talk):
     assert (outcome["accepted"], outcome["duplicates"]) == (3, 1)
 
 
+@pytest.fixture
+def hand_over(db, clock):
+    """Capture a batch: `hand_over([event, …], viewer="s2")` returns the outcome."""
+
+    def hand_over(events, viewer=None):
+        document = (
+            "mutation ($events: [EventInput!]!) { capture(events: $events)"
+            " { accepted rejected { index code message } events { status } } }"
+        )
+        context = Context(db=db, asker=Asker(session_id=viewer, cwd=PROJECT), clock=clock)
+        return schema.respond(document, {"events": events}, None, context)["data"]["capture"]
+
+    return hand_over
+
+
+@pytest.mark.parametrize("viewer", ["s2", "session-s2", "new", "session-s1-"])
+def test_no_viewer_publishes_what_another_session_hides(db, talk, state, hand_over, viewer):
+    talk.session("s2").user("hello")
+    talk.session("s1").isolated()
+    secret = talk.decided("秘密计划")
+    before = counted(db)
+    publish = {"session_id": "s1", "kind": "publish", "origin": "x", "body": "", "meta": {"of": [secret]}}
+    switch = {"session_id": "s1", "kind": "isolation", "origin": "y", "body": "off"}
+    unread = {"session_id": "s1", "kind": "poem", "origin": "z", "body": "x"}
+
+    outcome = hand_over([publish, switch, unread], viewer)
+
+    assert [one["code"] for one in outcome["rejected"]] == ["forbidden", "forbidden", "InvalidInput"]
+    assert "'s1' is another session than the viewer's" in outcome["rejected"][0]["message"]
+    assert counted(db) == before
+    assert db.execute("SELECT COUNT(*) FROM hidden").fetchone()[0] == before - 1
+
+
+@pytest.mark.parametrize(("viewer", "own"), [("s2", "s2"), ("session-s2", "s2"), ("new", "new")])
+def test_a_viewer_hands_over_its_own_events_and_the_owner_those_of_all(db, talk, hand_over, viewer, own):
+    talk.session("s2").user("hello")
+    mine, other = (
+        {"session_id": session, "kind": "user_message", "origin": f"{session}:x", "body": "hi", "project": PROJECT}
+        for session in (own, "s1")
+    )
+
+    outcome = hand_over([other, mine], viewer)
+
+    assert [one["status"] for one in outcome["events"]] == ["rejected", "stored"]
+    assert [one["index"] for one in outcome["rejected"]] == [0]
+    assert [one["status"] for one in hand_over([other, mine])["events"]] == ["stored", "duplicate"]
+
+
 # Commands
 
 

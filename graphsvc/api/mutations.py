@@ -41,7 +41,7 @@ from graphsvc.memory.named import Named
 from graphsvc.memory.record import Author, Change, Done
 from graphsvc.model import Event, NodeType
 from graphsvc.recall import scope
-from graphsvc.store import events
+from graphsvc.store import events, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
@@ -200,7 +200,9 @@ Target = Annotated[strawberry.ID, argument("The node it leads to: an id, or the 
 
 @strawberry.type(description="What can be written. Who writes comes from the transport, never from an argument.")
 class Mutation:
-    @strawberry.mutation(description="Store events in one transaction. Replaying them adds nothing.")
+    @strawberry.mutation(
+        description="Store events in one transaction. Replaying them adds nothing. A viewer hands over its own only."
+    )
     def capture(
         self, info: Info, events: Annotated[list[EventInput], argument("The events, oldest first.")]
     ) -> CaptureOutcome:
@@ -633,18 +635,26 @@ def _shown(sight: Sight, kind: type[N], found: Named) -> N:
 
 
 def _capture(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
-    """Capture what can be read; the places of what cannot be read or stored are those in the given list."""
+    """Capture what can be read; the places of what cannot be read or stored are those in the given list.
+
+    A session hands over its own events: with those of another one it could publish what that one hides.
+    """
+    own = _own_session(context)
     read: list[Event] = []
     places: list[int] = []
     rejected: list[RejectedEvent] = []
     for index, item in enumerate(given):
         stated = {name: value for name, value in asdict(item).items() if value is not None and value is not UNSET}
         try:
-            read.append(neutral.parse_event(stated))
+            event = neutral.parse_event(stated)
         except errors.InvalidInput as error:
             rejected.append(RejectedEvent(index=Long(index), code="InvalidInput", message=str(error)))
-        else:
-            places.append(index)
+            continue
+        if own is not None and event.session_id != own:
+            rejected.append(RejectedEvent(index=Long(index), code="forbidden", message=_not_own(own, event.session_id)))
+            continue
+        read.append(event)
+        places.append(index)
     done = capture.capture(context.db, read, now=context.clock)
     rejected += [
         RejectedEvent(index=Long(places[one.index]), code=one.code, message=one.message) for one in done.rejected
@@ -659,6 +669,19 @@ def _capture(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
         kinds=count_list(done.kinds),
         position=Long(done.position),
     )
+
+
+def _own_session(context: Context) -> str | None:
+    """Return the host's id of the viewer's session, None when there is no viewer. One that is new has no row yet."""
+    name = context.asker.session_id
+    known = sessions.find(context.db, Viewer(), name) if name is not None else None
+    return known.session_id if known is not None else name
+
+
+def _not_own(own: str, other: str) -> str:
+    """Say why a viewer's batch may not hold an event, and what to do."""
+    problem = f"{other[:80]!r} is another session than the viewer's"
+    return str(errors.InvalidInput("session_id", problem, f"{own[:80]!r}; without a viewer the owner captures for all"))
 
 
 def _captured(index: int, number: int | None, new: set[int]) -> CapturedEvent:
