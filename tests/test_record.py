@@ -14,6 +14,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+from graphql import GraphQLNonNull, build_schema
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from graphsvc.api.context import Context
 from graphsvc.client import executor
 from graphsvc.config import Settings
 from graphsvc.importers import run as importing
-from graphsvc.memory import capture, rebuild
+from graphsvc.memory import capture, rebuild, record
 from graphsvc.memory.apply import DECLARE
 from graphsvc.model import EDGES, OWN_HOST, EdgeType, Event, EventKind, NodeType
 from graphsvc.recall.scope import Asker
@@ -386,6 +387,9 @@ def test_what_is_not_there_comes_with_a_call_that_runs(db, talk, tool, state, mu
         ("decision_record", {"text": "x", "evidence": ["session-s1"]}, "evidence"),
         ("decision_record", {"text": "x", "evidence": ["event-1"] * 51}, "evidence"),
         ("decision_record", {"text": "x", "evidence": [""]}, "evidence"),
+        ("todo_add", {"text": "x", "project": "/" + "长" * 100}, "project"),  # no file system has such a name
+        ("todo_add", {"text": "x", "project": "/" + "a" * 5000}, "project"),
+        ("todo_add", {"text": "x", "project": "/a\0b"}, "project"),
         ("asset_register", {"path": "docs/"}, "path"),
         ("asset_register", {"path": ".."}, "path"),
         ("asset_register", {"path": ""}, "path"),
@@ -404,6 +408,44 @@ def test_what_is_no_input_is_refused_by_name(db, talk, state, mutation, given, f
     assert (outcome["__typename"], outcome["field"]) == ("InvalidInput", field)
     assert outcome["allowed"]
     assert counted(db) == before
+
+
+def test_a_folder_that_may_not_be_looked_at_is_no_project(db, talk, state, monkeypatch):
+    talk.user("hello")
+    look = os.stat
+
+    def refuse(path, *given, **named):
+        if "locked" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, *given, **named)
+
+    monkeypatch.setattr(os, "stat", refuse)
+
+    assert state("todo_add", text="x", project="/locked/harbor")["field"] == "project"
+
+
+def test_what_fails_in_one_field_hides_nothing_that_others_have_done(db, talk, clock, monkeypatch):
+    talk.user("hello")
+
+    def fail(*_, **__):
+        raise RuntimeError
+
+    monkeypatch.setattr(record, "register", fail)
+    document = """mutation {
+        first: goal_add(text: "上线") { ... on GoalChanged { goal { id } } }
+        asset_register(path: "docs/a.md") { __typename }
+        last: capture(events: []) { position }
+    }"""
+    found = schema.respond(document, {}, None, Context(db=db, asker=Asker(cwd=PROJECT), clock=clock))
+
+    assert found["data"] == {"first": {"goal": {"id": "goal-2"}}, "asset_register": None, "last": {"position": 2}}
+    assert [(one["path"], one["extensions"]["code"]) for one in found["errors"]] == [(["asset_register"], "BUG")]
+
+
+def test_every_mutation_may_answer_with_nothing():
+    kind = build_schema(schema.print_sdl()).mutation_type
+
+    assert [name for name, field in kind.fields.items() if isinstance(field.type, GraphQLNonNull)] == []
 
 
 def test_a_secret_is_redacted_before_it_is_stored(db, state):

@@ -8,6 +8,7 @@ Who states it comes from the transport. What can be wrong is a member of the out
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -36,7 +37,7 @@ from graphsvc.api.values import (
 from graphsvc.clock import Clock
 from graphsvc.envelope import Long
 from graphsvc.importers import neutral
-from graphsvc.memory import capture, paths, record
+from graphsvc.memory import capture, named, paths, record
 from graphsvc.memory.named import Named
 from graphsvc.memory.record import Author, Change, Done
 from graphsvc.model import Event, NodeType
@@ -198,6 +199,7 @@ Source = Annotated[strawberry.ID, argument("The node it leads from: an id, or th
 Target = Annotated[strawberry.ID, argument("The node it leads to: an id, or the path of a document.")]
 
 
+# Each outcome may be null: what fails in one field must not hide what the others of the document have done.
 @strawberry.type(description="What can be written. Who writes comes from the transport, never from an argument.")
 class Mutation:
     @strawberry.mutation(
@@ -205,7 +207,7 @@ class Mutation:
     )
     def capture(
         self, info: Info, events: Annotated[list[EventInput], argument("The events, oldest first.")]
-    ) -> CaptureOutcome:
+    ) -> CaptureOutcome | None:
         return _capture(info.context, events)
 
     @strawberry.mutation(description="Record a decision that holds from now on.")
@@ -218,7 +220,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"text": text, "evidence": evidence, "reason": reason}
         return _decision(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -232,7 +234,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"text": text, "evidence": evidence, "reason": reason}
         return _decision(info, "propose", said, _By(project, session_id, client_mutation_id))
 
@@ -245,7 +247,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _decision(info, "activate", said, _By(None, session_id, client_mutation_id))
 
@@ -260,7 +262,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"target": id, "text": text, "evidence": evidence, "reason": reason, "if_version": if_version}
         return _decision(info, "supersede", said, _By(None, session_id, client_mutation_id))
 
@@ -273,7 +275,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _decision(info, "revoke", said, _By(None, session_id, client_mutation_id))
 
@@ -286,7 +288,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> CandidateOutcome:
+    ) -> CandidateOutcome | None:
         said = {"text": text, "evidence": evidence}
         return _candidate(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -300,7 +302,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> CandidateOutcome:
+    ) -> CandidateOutcome | None:
         said = {"target": id, "text": text, "reason": reason, "if_version": if_version}
         return _candidate(info, "promote", said, _By(None, session_id, client_mutation_id))
 
@@ -313,7 +315,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> CandidateOutcome:
+    ) -> CandidateOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _candidate(info, "reject", said, _By(None, session_id, client_mutation_id))
 
@@ -326,7 +328,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> GoalOutcome:
+    ) -> GoalOutcome | None:
         said = {"text": text, "evidence": evidence}
         return _goal(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -339,7 +341,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> GoalOutcome:
+    ) -> GoalOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _goal(info, "complete", said, _By(None, session_id, client_mutation_id))
 
@@ -352,7 +354,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> GoalOutcome:
+    ) -> GoalOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _goal(info, "drop", said, _By(None, session_id, client_mutation_id))
 
@@ -365,7 +367,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> TodoOutcome:
+    ) -> TodoOutcome | None:
         return _todo(info, "record", {"text": text, "basis": basis}, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Say that a todo is done.")
@@ -377,7 +379,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> TodoOutcome:
+    ) -> TodoOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _todo(info, "finish", said, _By(None, session_id, client_mutation_id))
 
@@ -390,7 +392,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> TodoOutcome:
+    ) -> TodoOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _todo(info, "drop", said, _By(None, session_id, client_mutation_id))
 
@@ -406,7 +408,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> FeedbackOutcome:
+    ) -> FeedbackOutcome | None:
         said = {"text": text, "kind": kind, "evidence": evidence}
         return _feedback(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -419,7 +421,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> FeedbackOutcome:
+    ) -> FeedbackOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _feedback(info, "revoke", said, _By(None, session_id, client_mutation_id))
 
@@ -437,7 +439,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> AssetOutcome:
+    ) -> AssetOutcome | None:
         return _asset(info, path, given(title), given(kind), _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Draw an edge between two nodes of one project; one that stands is left as it is.")
@@ -449,7 +451,7 @@ class Mutation:
         target: Target,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> EdgeOutcome:
+    ) -> EdgeOutcome | None:
         ends = record.Link(type=type, source=source, target=target)
         return _edge(
             info, _By(None, session_id, client_mutation_id), lambda db, by, now: record.link(db, by, ends, now=now)
@@ -465,7 +467,7 @@ class Mutation:
         reason: Reason = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> EdgeOutcome:
+    ) -> EdgeOutcome | None:
         ends = record.Link(type=type, source=source, target=target)
         why = given(reason)
         return _edge(
@@ -593,6 +595,8 @@ def _author(context: Context, by: _By) -> Author:
     """Say who states something: the viewer, and where it belongs when the viewer does not tell."""
     asker, project = context.asker, given(by.project) or None
     chosen = project or asker.project
+    if chosen:
+        named.check_text("project", chosen, model.MAX_PATH)
     folder = paths.project_of(asker.cwd) if asker.cwd else None
     key: str | None = None
     try:
@@ -614,8 +618,7 @@ def _author(context: Context, by: _By) -> Author:
 
 
 def _folder(name: str) -> bool:
-    path = Path(name)
-    return path.is_absolute() and "\0" not in name and path.is_dir()
+    return Path(name).is_absolute() and os.path.isdir(name)  # noqa: PTH112 # Path's raises for what it may not look at
 
 
 def _made(info: Info, author: Author, done: Done) -> _Made:
