@@ -665,6 +665,44 @@ def test_a_file_that_is_known_in_isolation_only_is_new_to_others(talk, state, se
     assert rebuild.check(settings, quiet) == []
 
 
+def test_a_kind_that_was_stated_in_isolation_is_its_sessions_own(db, talk, state, tool, settings):
+    talk.session("s2").user("hello")
+    talk.session("s1").isolated()
+    hidden = state("asset_register", path="docs/图.md", kind="report", viewer="s1")["asset"]
+
+    ours = state("asset_register", path="docs/图.md", kind="code", viewer="s2")["asset"]
+
+    def listed(kind, viewer):
+        asker = Asker(session_id=viewer, cwd=PROJECT)
+        document = f"{{ assets(kind: [{kind}]) {{ totalCount edges {{ node {{ id kind }} }} }} }}"
+        found = schema.respond(document, {}, None, Context(db=db, asker=asker, clock=lambda: datetime.now(UTC)))
+        return found["data"]["assets"]["totalCount"], [one["node"] for one in found["data"]["assets"]["edges"]]
+
+    def views():
+        return [tuple(row) for row in db.execute("SELECT id, kind FROM shared_assets")]
+
+    assert (hidden["kind"], ours["kind"]) == ("report", "code")
+    for viewer in ("s2", None):
+        assert listed("report", viewer) == (0, [])
+        assert listed("code", viewer) == (1, [{"id": ours["id"], "kind": "code"}])
+        assert "code, 1 version" in json.dumps(tool(nav="cd", target="session-s2", viewer=viewer))
+    assert listed("report", "s1") == (1, [{"id": hidden["id"], "kind": "report"}])
+    assert listed("code", "s1") == (0, [])
+    assert "report, 2 versions" in json.dumps(tool(nav="cd", target="session-s2", viewer="s1"))
+    assert views() == [(ours["id"], "code")]
+
+    # What is written later has the kind its readers know, and publishing the first one makes its kind known.
+    talk.session("s1").wrote("docs/图.md", "# Mine\n")
+    talk.session("s2").wrote("docs/图.md", "# Ours\n")
+    assert [row["kind"] for row in db.execute("SELECT kind FROM asset_versions ORDER BY event")] == [
+        "report", "code", "report", "code",
+    ]  # fmt: skip
+    talk.session("s1").event("publish", "", ids=[f"event-{numbered(hidden)}"])
+    assert listed("report", "s2")[0] == 1
+    assert views() == [(hidden["id"], "report")]
+    assert rebuild.check(settings, quiet) == []
+
+
 # Assets
 
 
