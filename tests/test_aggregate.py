@@ -215,3 +215,16 @@ def test_a_day_that_a_group_names_can_be_asked_for(db):
     found = schema.respond(document, {}, None, context)["data"]["aggregate"]
 
     assert found == {"groups": [{"keys": ["2026-12-01"], "value": 2}], "total": 2}
+
+
+@pytest.mark.parametrize("ts", ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.000000Z"])
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Apia", "UTC"])
+def test_the_ends_of_the_calendar_are_days_too(db, ts, zone):
+    capture.capture(db, [Event(session_id="s1", kind=EventKind.RAW, origin="m1", body="", ts=ts, cwd="/srv/p")])
+
+    found = counts.aggregate(db, Viewer(), "events", ["day", "week"], zone=zone)
+
+    [((day, week), count)] = found.groups
+    assert count == 1
+    assert {len(day), len(week)} == {10}
+    assert day[:4] in {"0000", "0001", "9999"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,6 +12,7 @@ from graphsvc.api.context import Context
 from graphsvc.recall.scope import Asker
 from graphsvc.store import lists
 
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LISTS = ("sessions", "events", "assets", "decisions", "goals", "todos", "candidates", "feedback", "timeline")
 PAGE = "edges { node { __typename %s } cursor } pageInfo { hasNextPage endCursor } totalCount total_capped notes"
 
@@ -137,15 +139,24 @@ def test_bounds_of_time_are_inclusive_and_a_day_is_all_of_it(ask, story):
     assert len(listed(ask, "events", f'since: "{first[:10]}" until: "{first[:10]}"')) == len(every)
 
 
-def test_updated_after_finds_what_changed_since(ask, story):
-    [decision] = ask("{ decisions(status: [superseded]) { edges { node { id at updated_at } } } }")["decisions"][
-        "edges"
-    ]
-    before = decision["node"]["at"]
+def test_updated_after_finds_what_came_since_whatever_a_host_says(ask, db, talk):
+    old = talk.decided("doors open inwards")
+    talk.user("Fix the door")
+    talk.wrote("docs/door.md")
+    polled = "2026-11-30T12:30:00Z"
+    talk.clock = lambda: NOW + timedelta(hours=1)
+    talk.moment = NOW - timedelta(days=30)  # a history that is imported later
+    talk.session("s2").user("Fix the window")
+    talk.wrote("docs/window.md")
+    talk.moment = NOW
+    talk.superseded(old, "doors open outwards")
 
-    assert decision["node"]["updated_at"] > before
-    assert decision["node"]["id"] in listed(ask, "decisions", f'updated_after: "{before}"')
-    assert listed(ask, "decisions", f'updated_after: "{decision["node"]["updated_at"]}"') == []
+    found = {field: listed(ask, field, f'updated_after: "{polled}"') for field in LISTS if field != "timeline"}
+
+    assert [len(found[field]) for field in ("sessions", "assets", "decisions", "goals")] == [1, 1, 2, 1]
+    assert len(found["events"]) == 6
+    later = (NOW + timedelta(hours=2)).isoformat()
+    assert not any(listed(ask, field, f'updated_after: "{later}"') for field in LISTS if field != "timeline")
 
 
 def test_a_page_stays_whole_while_events_arrive(ask, story):
@@ -252,7 +263,7 @@ def test_a_text_is_read_in_parts_that_join_to_the_whole(ask, talk):
 def test_edges_page_without_gap_or_repetition(ask, story):
     for root in (listed(ask, "assets")[-1], "session-s1", listed(ask, "decisions")[0]):
         document = (
-            "query ($id: ID!, $first: PageSize!, $after: Cursor) { node(id: $id) { ... on Linked {"
+            "query ($id: ID!, $first: PageSize!, $after: EdgeCursor) { node(id: $id) { ... on Linked {"
             " lineage(first: $first, after: $after) {"
             " edges { node { type source { id } target { id } } } pageInfo { hasNextPage endCursor }"
             " totalCount } } } }"
@@ -357,3 +368,71 @@ def test_a_node_of_another_project_has_its_parts_whatever_folder_asks(db, clock,
 
     assert ask("/srv/talk/other") == ask("/srv/talk/harbor") == ask("/nowhere")
     assert all(part["totalCount"] for node in ask("/nowhere") for part in node.values())
+
+
+def test_a_record_that_was_published_after_it_moved_unseen_is_listed(ask, talk):
+    talk.isolated()
+    old = talk.decided("secrets stay")
+    talk.superseded(old, "secrets go")
+    talk.event("publish", "", of=[old])
+
+    found = ask("{ decisions { edges { node { text updated_at superseded_by { id } event { id } } } } }")["decisions"]
+
+    assert [edge["node"]["text"] for edge in found["edges"]] == ["secrets stay"]
+    assert found["edges"][0]["node"]["superseded_by"] is None
+
+
+@pytest.mark.parametrize("action", [["record"], {"a": 1}, 7, None, True])
+def test_an_action_that_is_no_word_ends_no_timeline(ask, talk, action):
+    talk.event("goal", "doors that close", action=action)
+
+    assert listed(ask, "timeline")
+
+
+def test_a_commit_happens_in_its_session(ask, talk):
+    talk.wrote("docs/a.md")
+    talk.ran("git add -A && git commit -m 'A'", "[main 1a2b3c4] A")
+
+    [entry] = ask('{ timeline(root: "docs/a.md", first: 1) { edges { node { verb node { id } } } } }')["timeline"][
+        "edges"
+    ]
+
+    assert entry["node"] == {"verb": "commit", "node": {"id": "session-s1"}}
+
+
+@pytest.mark.parametrize("query", ["Über", "über", "ÜBER", "BOOT über"])
+def test_a_session_is_found_in_any_case_of_any_script(ask, talk, query):
+    talk.user("hello", title="Über das Boot")
+
+    found = ask("query ($query: String) { sessions(query: $query) { totalCount } }", query=query)
+
+    assert found["sessions"]["totalCount"] == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ('{ events(since: "x") { totalCount } }', "ISO 8601"),
+        ('{ events(after: "0.0.4.0.2.4") { totalCount } }', "endCursor"),
+        ('{ node(id: "event-1") { ... on Event { lineage(after: "5.5") { totalCount } } } }', "page of edges"),
+        ('{ node(id: "event-1") { ... on Event { lineage(after: "0.0.4.9.9.4") { totalCount } } } }', "page of edges"),
+        ("{ events(first: 0) { totalCount } }", "1 to 100"),
+    ],
+)
+def test_a_bad_argument_is_refused_with_its_place(db, clock, talk, document, said):
+    talk.user("hello")
+
+    answer = schema.respond(document, {}, None, Context(db=db, asker=Asker(project="all"), clock=clock))
+
+    [error] = answer["errors"]
+    assert said in error["message"]
+    assert error["locations"]
+    assert "data" not in answer
+
+
+def test_more_ids_than_one_answer_takes_are_refused(db, clock):
+    document = "query ($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+
+    answer = schema.respond(document, {"ids": ["event-1"] * 101}, None, Context(db=db, asker=Asker(), clock=clock))
+
+    assert answer["errors"][0]["extensions"]["code"] == "TOO_EXPENSIVE"

@@ -457,7 +457,7 @@ class Mutation:
             info, _By(None, session_id, client_mutation_id), lambda db, by, now: record.link(db, by, ends, now=now)
         )
 
-    @strawberry.mutation(description="End an edge. It is kept: what was true before it ended can still be asked.")
+    @strawberry.mutation(description="End an edge. It stays, with its beginning and its end, until it is drawn again.")
     def edge_retract(
         self,
         info: Info,

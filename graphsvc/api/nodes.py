@@ -35,11 +35,14 @@ from graphsvc.api.pages import (
     page_info,
 )
 from graphsvc.api.values import (
+    EDGE_TYPES,
+    NODE_TYPES,
     AssetKind,
     CandidateStatus,
     Cursor,
     DateTime,
     DecisionStatus,
+    EdgeCursor,
     FeedbackKind,
     FeedbackStatus,
     GoalStatus,
@@ -104,7 +107,7 @@ class Linked(Node):
         direction: Annotated[Direction, argument("Towards causes, towards results, or both.")] = Direction.BOTH,
         types: Annotated[list[EdgeType] | None, argument("Only edges of these types.")] = UNSET,
         first: First = TWENTY,
-        after: After = UNSET,
+        after: Annotated[EdgeCursor | None, argument("The endCursor of the page before.")] = UNSET,
     ) -> LineageConnection:
         chosen = edges.Filter(direction=direction, types=tuple(given(types) or ()), after=_edge_place(given(after)))
         return _lineage(self, chosen, first)
@@ -280,7 +283,9 @@ class Recorded(Linked):
 
     @strawberry.field(description="When it was changed last.")
     def updated_at(self) -> DateTime:
-        return DateTime(self._event("changed_event").at)
+        db = self.beside.sight.db
+        changed = self.beside.read("changed", lambda rows: events.times(db, [row.changed_event for row in rows]))
+        return DateTime(changed[self.row.changed_event])
 
     @strawberry.field(description="The session it was recorded in.")
     def session(self) -> Session:
@@ -288,19 +293,20 @@ class Recorded(Linked):
 
     @strawberry.field(description="The event that recorded it.")
     def event(self) -> Event:
-        return self._event("id")
+        sight = self.beside.sight
+        return self.beside.read("event", lambda rows: _events(sight, [row.id for row in rows]))[self.row.id]
 
-    @strawberry.field(description="The events it stands on.")
+    @strawberry.field(description="How many events it stands on, whoever may see them.")
+    def evidence_count(self) -> Long:
+        return Long(len(self.row.evidence))
+
+    @strawberry.field(description="The events it stands on, the first ones.")
     def evidence(self, first: First = TWENTY) -> list[Event]:
         sight = self.beside.sight
         found = self.beside.read(
             "evidence", lambda rows: _events(sight, [number for row in rows for number in row.evidence])
         )
         return [found[number] for number in self.row.evidence if number in found][:first]
-
-    def _event(self, name: str) -> Event:
-        sight, number = self.beside.sight, getattr(self.row, name)
-        return self.beside.read(name, lambda rows: _events(sight, [getattr(row, name) for row in rows]))[number]
 
 
 @strawberry.type(description="What was decided, and whether it still holds.")
@@ -671,27 +677,14 @@ def _number(row: SessionRow | EventRow | AssetRow | Record) -> int:
     return row.key if isinstance(row, AssetRow) else row.id
 
 
-_EDGE_TYPES: Final = tuple(EdgeType)
-_NODE_TYPES: Final = tuple(NodeType)
-
-
 def _edge_cursor(at: edges.Place) -> Cursor:
     is_event, ended, begin, kind, other_type, other = at
-    numbers = (
-        is_event,
-        ended,
-        begin,
-        _EDGE_TYPES.index(EdgeType(kind)),
-        _NODE_TYPES.index(NodeType(other_type)),
-        other,
-    )
-    return Cursor(".".join(map(str, numbers)))
+    names = EDGE_TYPES.index(EdgeType(kind)), NODE_TYPES.index(NodeType(other_type))
+    return Cursor(".".join(map(str, (is_event, ended, begin, *names, other))))
 
 
 def _edge_place(cursor: str | None) -> edges.Place | None:
-    """Read the place of an edge; a cursor of another list means the beginning."""
-    numbers = [int(part) for part in (cursor or "").split(".") if part]
-    if len(numbers) != 6 or numbers[3] >= len(_EDGE_TYPES) or numbers[4] >= len(_NODE_TYPES):
+    if cursor is None:
         return None
-    is_event, ended, begin, kind, other_type, other = numbers
-    return is_event, ended, begin, _EDGE_TYPES[kind], _NODE_TYPES[other_type], other
+    is_event, ended, begin, kind, other_type, other = map(int, cursor.split("."))
+    return is_event, ended, begin, EDGE_TYPES[kind], NODE_TYPES[other_type], other

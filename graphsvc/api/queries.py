@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 import strawberry
-from graphql import parse
+from graphql import GraphQLError, parse
 from strawberry import UNSET
 
 from graphsvc import clock, errors
@@ -171,10 +171,14 @@ Project = Annotated[str | None, argument("Key of a project, or all. Only the loc
 
 
 Status = "Only those that stand like this."
-Query_ = Annotated[str | None, argument("Only what holds every one of these words, in any of the two languages.")]
+Query_ = Annotated[
+    str | None, argument("Only what a search finds by every one of these words: talk, records and files.")
+]
 Since = Annotated[DateTime | None, argument("From this time or day on, inclusive; a day is one of UTC, or of `zone`.")]
 Until = Annotated[DateTime | None, argument("Up to this time or day, inclusive; a day is one of UTC, or of `zone`.")]
-UpdatedAfter = Annotated[DateTime | None, argument("Only what changed after this time.")]
+UpdatedAfter = Annotated[
+    DateTime | None, argument("Only what was stored or changed after this time, whenever its host says it was.")
+]
 SessionId = Annotated[str | None, argument("Only this session.")]
 
 
@@ -233,9 +237,12 @@ class Query:
 
     @strawberry.field(description="Nodes by their ids, in that order; null where nothing is.")
     def nodes(
-        self, info: Info, ids: Annotated[list[strawberry.ID], argument(f"Node ids; the first {MAX_IDS} count.")]
+        self, info: Info, ids: Annotated[list[strawberry.ID], argument(f"Node ids, at most {MAX_IDS}.")]
     ) -> list[Node | None]:
-        return _nodes(sight(info), [str(one) for one in ids[:MAX_IDS]])
+        if len(ids) > MAX_IDS:
+            advice = f"More than {MAX_IDS} ids of nodes: ask in several smaller documents."
+            raise GraphQLError(advice, extensions={"code": "TOO_EXPENSIVE", "limit": "ids", "most": MAX_IDS})
+        return _nodes(sight(info), [str(one) for one in ids])
 
     @strawberry.field(description="Sessions, the most recently active first; `query` looks into titles and ids.")
     def sessions(
@@ -498,7 +505,10 @@ def _list(
     query = given(asked.query)
     if query is not None and query.strip():
         if of is lists.SESSIONS:
-            chosen = replace(chosen, words=tuple(query.lower().split()[:_MOST_WORDS]))
+            asked_for = query.casefold().split()
+            chosen = replace(chosen, words=tuple(asked_for[:_MOST_WORDS]))
+            if len(asked_for) > _MOST_WORDS:
+                notes = (*notes, f"only the first {_MOST_WORDS} words were looked for")
         else:
             if info.context.catch_up:
                 index.catch_up(seen.db)
@@ -582,6 +592,8 @@ def _entries(seen: Sight, rows: Sequence[events.EventRow]) -> list[TimelineEntry
         about = _HAPPENS[row.kind]
         if about is NodeType.SESSION:
             return about, row.session
+        if told[row.id][1].get("action") in ("commit", "pull_request"):
+            return NodeType.SESSION, row.session  # it happened to several files
         if about is NodeType.ASSET:
             return about, paths.get((row.project, told[row.id][0]), 0)
         return about, moved.get((row.project, str(of[row.id])), row.id) if _moves(told[row.id][1]) else row.id
@@ -613,7 +625,8 @@ def _reason(meta: Mapping[str, object]) -> str | None:
 
 
 def _moves(meta: Mapping[str, object]) -> bool:
-    return meta.get("action") not in {None, "record", "propose", "supersede", "snapshot"}
+    action = meta.get("action")
+    return isinstance(action, str) and action not in {"record", "propose", "supersede", "snapshot"}
 
 
 def _verb(row: events.EventRow, meta: Mapping[str, object]) -> str:

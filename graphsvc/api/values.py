@@ -9,7 +9,6 @@ from typing import Any, Final, NewType
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import strawberry
-from graphql import GraphQLError
 from strawberry.types.scalar import ScalarDefinition
 
 from graphsvc import clock, errors
@@ -25,40 +24,54 @@ Cursor = NewType("Cursor", str)
 PageSize = NewType("PageSize", int)
 Length = NewType("Length", int)
 TimeZone = NewType("TimeZone", str)
-_CURSOR: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18}){1,5}")
+EdgeCursor = NewType("EdgeCursor", str)
+EDGE_TYPES: Final = tuple(EdgeType)
+NODE_TYPES: Final = tuple(NodeType)
+_CURSOR: Final = re.compile(r"[0-9]{1,18}\.[0-9]{1,18}")
+_EDGE_CURSOR: Final = re.compile(r"[01]\.[01]\.[0-9]{1,18}\.([0-9])\.([0-9])\.[0-9]{1,18}")
 
 
 def _whole(name: str, allowed: range, words: str) -> Callable[[object], int]:
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
-            raise GraphQLError(f"{name} must be {words}")
+            raise errors.InvalidInput(name, "is none", words)
         return value
 
     return parse
 
 
 def _time(value: object) -> str:
-    if not isinstance(value, str):
-        raise GraphQLError(f"DateTime must be {clock.ISO}")
+    text = value[:80] if isinstance(value, str) else ""
     try:
-        clock.bound("DateTime", value[:80], end=False)
+        clock.bound("DateTime", text, end=False)
     except errors.InvalidInput:
-        raise GraphQLError(f"DateTime must be {clock.ISO}") from None
-    return value
+        raise errors.InvalidInput("DateTime", "is none", clock.ISO) from None
+    return text
 
 
 def _zone(value: object) -> str:
     try:
         ZoneInfo(value if isinstance(value, str) else "")
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise GraphQLError("TimeZone must be a name such as UTC, Asia/Shanghai or Europe/Berlin") from None
+        raise errors.InvalidInput("TimeZone", "is none", "a name such as UTC, Asia/Shanghai or Europe/Berlin") from None
     return str(value)
 
 
 def _cursor(value: object) -> str:
     if not isinstance(value, str) or not _CURSOR.fullmatch(value):
-        raise GraphQLError("Cursor must be the endCursor of the page before, or the cursor of one of its edges")
+        raise errors.InvalidInput(
+            "Cursor", "is none", "the endCursor of the page before, or the cursor of one of its edges"
+        )
     return value
+
+
+def _edge_cursor(value: object) -> str:
+    match = _EDGE_CURSOR.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[1]) >= len(EDGE_TYPES) or int(match[2]) >= len(NODE_TYPES):
+        raise errors.InvalidInput(
+            "EdgeCursor", "is none", "the endCursor of the page of edges before, or the cursor of one of them"
+        )
+    return match[0]
 
 
 def write(place: Place) -> Cursor:
@@ -67,10 +80,10 @@ def write(place: Place) -> Cursor:
 
 
 def place(cursor: str | None) -> Place | None:
-    """Read a cursor as the place of a row; one of another list means its first two numbers."""
+    """Read a cursor as the place of a row."""
     if cursor is None:
         return None
-    moment, event = cursor.split(".")[:2]
+    moment, event = cursor.split(".")
     return clock.from_micros(int(moment)), int(event)
 
 
@@ -88,6 +101,7 @@ _SCALARS: Final[tuple[tuple[Any, str, str, Callable[[object], Any]], ...]] = (
         _time,
     ),
     (Cursor, "Cursor", "The place of a row in a list; opaque.", _cursor),
+    (EdgeCursor, "EdgeCursor", "The place of an edge among those of a node; opaque.", _edge_cursor),
     (
         PageSize,
         "PageSize",

@@ -16,7 +16,9 @@ from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.model import NodeType
 
 F = TypeVar("F", bound=Callable[..., Any])
-_CURSOR: Final = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18}){1,5}")
+# How a note begins that says why nothing could be listed.
+_UNRESOLVED: Final = ("the viewer is no session", "project: ", "no session is known")
+_CURSOR: Final = re.compile(r"[0-9]{1,18}\.[0-9]{1,18}")
 
 
 def paged(command: F) -> F:
@@ -87,6 +89,8 @@ def show(
     page = got["pageInfo"]
     more = {"cursor": page["endCursor"]} if page["hasNextPage"] else {}
     render.remarks({"notes": got.get("notes", []), **more}, as_options(viewer, project))
+    if not got["edges"] and any(note.startswith(_UNRESOLVED) for note in got.get("notes", [])):
+        sys.exit(NotFoundError.exit_code)
     if not got["edges"] and not got.get("notes"):
         render.say("nothing is listed" + ("" if project else "; --project all looks into every project"))
 

@@ -28,7 +28,7 @@ _MEASURES: Final = {
 }
 _DIMENSIONS: Final = {
     "day": "{day}",
-    "week": "date({day}, 'weekday 0', '-6 days')",  # its Monday
+    "week": "COALESCE(date({day}, 'weekday 0', '-6 days'), substr(e.at, 1, 10))",  # its Monday
     "kind": "e.kind",
     "host": "COALESCE(t.host, '')",
     "session": "s.host_id",
@@ -134,7 +134,7 @@ def _local_day(first: str, last: str, zone: str) -> tuple[str, list[str]]:
     place, start, end = ZoneInfo(zone), datetime.fromisoformat(first), datetime.fromisoformat(last)
     shifts: list[tuple[datetime, int]] = []
     # Zones have changed their clocks since about 1880; what is known of the future repeats a few years.
-    moment, stop = max(start, _EARLIEST), min(end, _LATEST)
+    moment, stop = (min(max(one, _EARLIEST), _LATEST) for one in (start, end))
     offset = _offset(place, moment)
     while moment < stop:
         later = min(moment + timedelta(days=7), stop)
@@ -146,7 +146,11 @@ def _local_day(first: str, last: str, zone: str) -> tuple[str, list[str]]:
     parts = [(clock.utc_text(change), f"{seconds:+d} seconds") for change, seconds in shifts]
     cases = "".join(" WHEN e.at < ? THEN date(e.at, ?)" for _ in parts)
     text = f"CASE{cases} ELSE date(e.at, ?) END" if parts else "date(e.at, ?)"
-    return text, [*(value for part in parts for value in part), f"{offset:+d} seconds"]
+    # At the ends of the calendar a local day may be none: then it is the day in UTC.
+    return f"COALESCE({text}, substr(e.at, 1, 10))", [
+        *(value for part in parts for value in part),
+        f"{offset:+d} seconds",
+    ]
 
 
 def _offset(zone: ZoneInfo, moment: datetime) -> int:

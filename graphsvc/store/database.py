@@ -85,12 +85,18 @@ def open_file(path: Path, durability: str = "normal") -> Connection:
         stack.callback(db.close)
         db.row_factory = sqlite3.Row
         db.create_function("inflated", 1, _inflated, deterministic=True)
+        db.create_function("folded", 1, _folded, deterministic=True)
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         _write_ahead(db)
         db.execute(f"PRAGMA synchronous = {DURABILITIES[durability]}")
         db.execute("PRAGMA foreign_keys = ON")
         stack.pop_all()
     return db
+
+
+def _folded(text: str | None) -> str | None:
+    """Return a text without its case, in every script: SQLite's own lower() knows ASCII only."""
+    return None if text is None else text.casefold()
 
 
 def _inflated(packed: bytes | None) -> bytes | None:

@@ -1,7 +1,8 @@
 """Keyset pages: what a list holds for one viewer, in order of time, each page one statement.
 
-A page goes on behind the place of its last row, so it neither repeats nor leaves out anything while events arrive. What
-many parents list at once (the todos of each session of a page) is one statement too, cut for each parent.
+A page goes on behind the place of its last row, so events, records and versions neither repeat nor are left out while
+events arrive; sessions and assets move to the front when they go on. What many parents list at once (the todos of each
+session of a page) is one statement too, cut for each parent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer, clause
 
 MOST_COUNTED: Final = 10_000
+# When something was stored: what a host dates back arrives late, and who asks what is new must get it.
+_RECEIVED: Final = "(SELECT c.received_at FROM events c WHERE c.id = {})"
 Place = tuple[str, int]  # the time a row is ordered by, and the event that tells it from others of that time
 T = TypeVar("T")
 
@@ -55,6 +58,7 @@ class Listed(Generic[T]):
     updated: str | None = None
     where: str = "1"
     shown: bool = True  # whether a row is as visible as its event
+    ranked: bool = False  # whether no index leads from a parent to its rows
     values: tuple[object, ...] = ()  # of the columns
     joined: tuple[object, ...] = ()  # of the tables
     conditions: tuple[object, ...] = ()  # of `where`
@@ -81,7 +85,7 @@ RECORDS: Final = Listed(
     session="r.session",
     type="r.type",
     status="r.status",
-    updated="(SELECT c.at FROM events c WHERE c.id = r.changed_event)",
+    updated=_RECEIVED.format("r.changed_event"),
 )
 VERSIONS: Final = Listed(
     read=view.version,
@@ -91,7 +95,7 @@ VERSIONS: Final = Listed(
     event="v.event",
     project="v.project",
     session="v.session",
-    updated="v.at",
+    updated=_RECEIVED.format("v.event"),
 )
 SESSIONS: Final = Listed(
     read=sessions.read,
@@ -103,7 +107,7 @@ SESSIONS: Final = Listed(
     session="s.id",
     type="s.host",
     status="CASE s.ended WHEN 1 THEN 'ended' ELSE 'active' END",
-    updated="s.last_at",
+    updated=_RECEIVED.format("s.last_event"),
     shown=False,
 )
 
@@ -131,11 +135,12 @@ def assets_of(viewer: Viewer, *, by_session: bool) -> Listed[AssetRow]:
         event="v.event",
         project="v.project",
         type="first.kind",
-        updated="v.at",
+        updated=_RECEIVED.format("v.event"),
         where="NOT EXISTS (SELECT 1 FROM asset_versions n WHERE n.asset = v.asset AND (n.at, n.event) > (v.at, v.event)"
         f" AND {newer})",
         values=tuple(values),
         joined=(*seen_first, *(by if by_session else ())),
+        ranked=True,
         conditions=tuple(seen),
     )
 
@@ -166,14 +171,25 @@ def beside(
 ) -> dict[int, list[tuple[Place, T]]]:
     """Return the first rows of each of several parents; `parent` is the column that holds their keys."""
     where, values = _where(listed, chosen)
-    rows = db.execute(
-        f"SELECT * FROM (SELECT {listed.columns}, {listed.at} AS place_at, {listed.event} AS place_event,"
-        f" {parent} AS place_parent,"
-        f" ROW_NUMBER() OVER (PARTITION BY {parent} ORDER BY {_order(listed, chosen)}) AS place_number"
-        f" FROM {listed.tables} WHERE {parent} IN (SELECT value FROM json_each(?)) AND {where})"
-        " WHERE place_number <= ? ORDER BY place_parent, place_number",
-        [*listed.values, *listed.joined, json.dumps(list(keys)), *values, first],
-    )
+    order, parents = _order(listed, chosen), json.dumps(list(keys))
+    columns = f"{listed.columns}, {listed.at} AS place_at, {listed.event} AS place_event"
+    if listed.ranked:
+        rank = f"ROW_NUMBER() OVER (PARTITION BY {parent} ORDER BY {order})"
+        rows = db.execute(
+            f"SELECT * FROM (SELECT {columns}, {parent} AS place_parent, {rank} AS place_number FROM {listed.tables}"
+            f" WHERE {parent} IN (SELECT value FROM json_each(?)) AND {where})"
+            " WHERE place_number <= ? ORDER BY place_parent, place_number",
+            [*listed.values, *listed.joined, parents, *values, first],
+        )
+    else:
+        own = (
+            f"SELECT {listed.event} FROM {listed.tables} WHERE {parent} = k.value AND {where} ORDER BY {order} LIMIT ?"
+        )
+        rows = db.execute(
+            f"SELECT {columns}, k.value AS place_parent FROM json_each(?) k CROSS JOIN {listed.tables}"
+            f" WHERE {parent} = k.value AND {listed.event} IN ({own}) ORDER BY k.value, {order}",
+            [*listed.values, parents, *values, first],
+        )
     found: dict[int, list[tuple[Place, T]]] = {}
     for row in rows:
         found.setdefault(row["place_parent"], []).append(_placed(listed, row))
@@ -225,7 +241,7 @@ def _where(listed: Listed[T], chosen: Filter) -> tuple[str, list[object]]:
     for word in chosen.words:
         own = [] if chosen.viewer.session is None else [chosen.viewer.session]
         known = f"(s.hides = 0{' OR s.id = ?' if own else ''})"
-        parts.append((f"(instr(lower(s.host_id), ?) OR {known} AND instr(lower(s.title), ?))", [word, *own, word]))
+        parts.append((f"(instr(folded(s.host_id), ?) OR {known} AND instr(folded(s.title), ?))", [word, *own, word]))
     if chosen.after is not None:
         sign = ">" if chosen.ascending else "<"
         parts.append((f"({listed.at}, {listed.event}) {sign} (?, ?)", list(chosen.after)))

@@ -20,7 +20,8 @@ TIMES = st.datetimes().map(lambda moment: moment.isoformat()) | st.dates().map(l
 SCALARS = {
     "Long": st.integers(-(2**63), 2**63 - 1).map(nodes.Int),
     "DateTime": TIMES.map(nodes.String),
-    "Cursor": st.from_regex(r"[0-9]{1,18}(\.[0-9]{1,18}){1,5}", fullmatch=True).map(nodes.String),
+    "Cursor": st.from_regex(r"[0-9]{1,18}\.[0-9]{1,18}", fullmatch=True).map(nodes.String),
+    "EdgeCursor": st.from_regex(r"[01]\.[01]\.[0-9]{1,9}\.[0-4]\.[0-7]\.[0-9]{1,9}", fullmatch=True).map(nodes.String),
     "PageSize": st.integers(1, 100).map(nodes.Int),
     "Length": st.integers(1, 100_000).map(nodes.Int),
     "TimeZone": st.sampled_from(["UTC", "Asia/Shanghai", "Europe/Berlin"]).map(nodes.String),
