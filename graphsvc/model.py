@@ -263,7 +263,6 @@ class Asset:
     id: int
     project: int
     path: str
-    kind: str  # one of ASSET_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,6 +276,7 @@ class Version:
     call: int | None  # the tool call that wrote it
     result: int | None  # what the host answered
     at: str
+    kind: str  # one of ASSET_KINDS: of the asset, as the readers of this write know it
     title: str
     content: str | None  # whole text after this write; None when the events do not determine it
     hash: str | None  # sha256 of content

@@ -76,11 +76,12 @@ def test_import_for_people_names_sessions_gaps_and_the_next_command(run, tmp_pat
     assert "talk.jsonl:2" in ran.err
 
 
-def test_import_of_a_missing_path_is_an_error_that_names_it(run):
-    ran = run("import", "nowhere.jsonl", "--json")
+@pytest.mark.parametrize("path", ["nowhere.jsonl", "a" * 300])
+def test_import_of_a_missing_path_is_an_error_that_names_it(run, path):
+    ran = run("import", path, "--json")
 
     assert ran.code == 2
-    assert "nowhere.jsonl" in ran.json["error"]["message"]
+    assert path in ran.json["error"]["message"]
 
 
 def test_import_without_anything_to_find_suggests_the_demo(run):

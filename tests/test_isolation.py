@@ -112,6 +112,13 @@ def _wrote(story: Story, session: str) -> None:
     story.use(session, "Write", {"file_path": f"{_root(session)}/{path}", "content": text}, "File created")
 
 
+def _declared(story: Story, session: str) -> None:
+    kind = story.chance.choice(("document", "report", "code", "other"))
+    story.tell(session, "asset", story.chance.choice(PATHS))
+    step = story.steps[-1]
+    story.steps[-1] = replace(step, event=replace(step.event, meta={"action": "declare", "kind": kind}))
+
+
 def _edited(story: Story, session: str) -> None:
     path = story.chance.choice(PATHS)
     old = story.texts.get((session, session in story.isolated, path), "# nothing").splitlines()[0]
@@ -188,8 +195,8 @@ def _finished(story: Story, session: str) -> None:
 
 
 MOVES: tuple[Callable[[Story, str], None], ...] = (
-    *(_said,) * 4, *(_wrote,) * 3, _edited, _edited, _read, _read, _committed, _committed, _decided, _decided,
-    _recorded, _planned, _planned, _compacted, _forked, _finished,
+    *(_said,) * 4, *(_wrote,) * 3, _declared, _edited, _edited, _read, _read, _committed, _committed, _decided,
+    _decided, _recorded, _planned, _planned, _compacted, _forked, _finished,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+from graphql import GraphQLNonNull, build_schema
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from graphsvc.api.context import Context
 from graphsvc.client import executor
 from graphsvc.config import Settings
 from graphsvc.importers import run as importing
-from graphsvc.memory import capture, rebuild
+from graphsvc.memory import capture, rebuild, record
 from graphsvc.memory.apply import DECLARE
 from graphsvc.model import EDGES, OWN_HOST, EdgeType, Event, EventKind, NodeType
 from graphsvc.recall.scope import Asker
@@ -386,6 +387,9 @@ def test_what_is_not_there_comes_with_a_call_that_runs(db, talk, tool, state, mu
         ("decision_record", {"text": "x", "evidence": ["session-s1"]}, "evidence"),
         ("decision_record", {"text": "x", "evidence": ["event-1"] * 51}, "evidence"),
         ("decision_record", {"text": "x", "evidence": [""]}, "evidence"),
+        ("todo_add", {"text": "x", "project": "/" + "长" * 100}, "project"),  # no file system has such a name
+        ("todo_add", {"text": "x", "project": "/" + "a" * 5000}, "project"),
+        ("todo_add", {"text": "x", "project": "/a\0b"}, "project"),
         ("asset_register", {"path": "docs/"}, "path"),
         ("asset_register", {"path": ".."}, "path"),
         ("asset_register", {"path": ""}, "path"),
@@ -404,6 +408,44 @@ def test_what_is_no_input_is_refused_by_name(db, talk, state, mutation, given, f
     assert (outcome["__typename"], outcome["field"]) == ("InvalidInput", field)
     assert outcome["allowed"]
     assert counted(db) == before
+
+
+def test_a_folder_that_may_not_be_looked_at_is_no_project(db, talk, state, monkeypatch):
+    talk.user("hello")
+    look = os.stat
+
+    def refuse(path, *given, **named):
+        if "locked" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, *given, **named)
+
+    monkeypatch.setattr(os, "stat", refuse)
+
+    assert state("todo_add", text="x", project="/locked/harbor")["field"] == "project"
+
+
+def test_what_fails_in_one_field_hides_nothing_that_others_have_done(db, talk, clock, monkeypatch):
+    talk.user("hello")
+
+    def fail(*_, **__):
+        raise RuntimeError
+
+    monkeypatch.setattr(record, "register", fail)
+    document = """mutation {
+        first: goal_add(text: "上线") { ... on GoalChanged { goal { id } } }
+        asset_register(path: "docs/a.md") { __typename }
+        last: capture(events: []) { position }
+    }"""
+    found = schema.respond(document, {}, None, Context(db=db, asker=Asker(cwd=PROJECT), clock=clock))
+
+    assert found["data"] == {"first": {"goal": {"id": "goal-2"}}, "asset_register": None, "last": {"position": 2}}
+    assert [(one["path"], one["extensions"]["code"]) for one in found["errors"]] == [(["asset_register"], "BUG")]
+
+
+def test_every_mutation_may_answer_with_nothing():
+    kind = build_schema(schema.print_sdl()).mutation_type
+
+    assert [name for name, field in kind.fields.items() if isinstance(field.type, GraphQLNonNull)] == []
 
 
 def test_a_secret_is_redacted_before_it_is_stored(db, state):
@@ -620,6 +662,44 @@ def test_a_file_that_is_known_in_isolation_only_is_new_to_others(talk, state, se
     assert asset["asset"]["title"] == "Ours"
     assert asset["asset"]["version_count"] == 1
     assert not asset["duplicate"]
+    assert rebuild.check(settings, quiet) == []
+
+
+def test_a_kind_that_was_stated_in_isolation_is_its_sessions_own(db, talk, state, tool, settings):
+    talk.session("s2").user("hello")
+    talk.session("s1").isolated()
+    hidden = state("asset_register", path="docs/图.md", kind="report", viewer="s1")["asset"]
+
+    ours = state("asset_register", path="docs/图.md", kind="code", viewer="s2")["asset"]
+
+    def listed(kind, viewer):
+        asker = Asker(session_id=viewer, cwd=PROJECT)
+        document = f"{{ assets(kind: [{kind}]) {{ totalCount edges {{ node {{ id kind }} }} }} }}"
+        found = schema.respond(document, {}, None, Context(db=db, asker=asker, clock=lambda: datetime.now(UTC)))
+        return found["data"]["assets"]["totalCount"], [one["node"] for one in found["data"]["assets"]["edges"]]
+
+    def views():
+        return [tuple(row) for row in db.execute("SELECT id, kind FROM shared_assets")]
+
+    assert (hidden["kind"], ours["kind"]) == ("report", "code")
+    for viewer in ("s2", None):
+        assert listed("report", viewer) == (0, [])
+        assert listed("code", viewer) == (1, [{"id": ours["id"], "kind": "code"}])
+        assert "code, 1 version" in json.dumps(tool(nav="cd", target="session-s2", viewer=viewer))
+    assert listed("report", "s1") == (1, [{"id": hidden["id"], "kind": "report"}])
+    assert listed("code", "s1") == (0, [])
+    assert "report, 2 versions" in json.dumps(tool(nav="cd", target="session-s2", viewer="s1"))
+    assert views() == [(ours["id"], "code")]
+
+    # What is written later has the kind its readers know, and publishing the first one makes its kind known.
+    talk.session("s1").wrote("docs/图.md", "# Mine\n")
+    talk.session("s2").wrote("docs/图.md", "# Ours\n")
+    assert [row["kind"] for row in db.execute("SELECT kind FROM asset_versions ORDER BY event")] == [
+        "report", "code", "report", "code",
+    ]  # fmt: skip
+    talk.session("s1").event("publish", "", ids=[f"event-{numbered(hidden)}"])
+    assert listed("report", "s2")[0] == 1
+    assert views() == [(hidden["id"], "report")]
     assert rebuild.check(settings, quiet) == []
 
 
@@ -932,6 +1012,54 @@ def test_a_batch_says_of_each_event_what_became_of_it(db, talk):
     ]
     assert [(one["index"], one["code"]) for one in outcome["rejected"]] == [(1, "invalid-input"), (3, "not-found")]
     assert (outcome["accepted"], outcome["duplicates"]) == (3, 1)
+
+
+@pytest.fixture
+def hand_over(db, clock):
+    """Capture a batch: `hand_over([event, …], viewer="s2")` returns the outcome."""
+
+    def hand_over(events, viewer=None):
+        document = (
+            "mutation ($events: [EventInput!]!) { capture(events: $events)"
+            " { accepted rejected { index code message } events { status } } }"
+        )
+        context = Context(db=db, asker=Asker(session_id=viewer, cwd=PROJECT), clock=clock)
+        return schema.respond(document, {"events": events}, None, context)["data"]["capture"]
+
+    return hand_over
+
+
+@pytest.mark.parametrize("viewer", ["s2", "session-s2", "new", "session-s1-"])
+def test_no_viewer_publishes_what_another_session_hides(db, talk, state, hand_over, viewer):
+    talk.session("s2").user("hello")
+    talk.session("s1").isolated()
+    secret = talk.decided("秘密计划")
+    before = counted(db)
+    publish = {"session_id": "s1", "kind": "publish", "origin": "x", "body": "", "meta": {"of": [secret]}}
+    switch = {"session_id": "s1", "kind": "isolation", "origin": "y", "body": "off"}
+    unread = {"session_id": "s1", "kind": "poem", "origin": "z", "body": "x"}
+
+    outcome = hand_over([publish, switch, unread], viewer)
+
+    assert [one["code"] for one in outcome["rejected"]] == ["forbidden", "forbidden", "InvalidInput"]
+    assert "'s1' is another session than the viewer's" in outcome["rejected"][0]["message"]
+    assert counted(db) == before
+    assert db.execute("SELECT COUNT(*) FROM hidden").fetchone()[0] == before - 1
+
+
+@pytest.mark.parametrize(("viewer", "own"), [("s2", "s2"), ("session-s2", "s2"), ("new", "new")])
+def test_a_viewer_hands_over_its_own_events_and_the_owner_those_of_all(db, talk, hand_over, viewer, own):
+    talk.session("s2").user("hello")
+    mine, other = (
+        {"session_id": session, "kind": "user_message", "origin": f"{session}:x", "body": "hi", "project": PROJECT}
+        for session in (own, "s1")
+    )
+
+    outcome = hand_over([other, mine], viewer)
+
+    assert [one["status"] for one in outcome["events"]] == ["rejected", "stored"]
+    assert [one["index"] for one in outcome["rejected"]] == [0]
+    assert [one["status"] for one in hand_over([other, mine])["events"]] == ["stored", "duplicate"]
 
 
 # Commands

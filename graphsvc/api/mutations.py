@@ -8,6 +8,7 @@ Who states it comes from the transport. What can be wrong is a member of the out
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -36,12 +37,12 @@ from graphsvc.api.values import (
 from graphsvc.clock import Clock
 from graphsvc.envelope import Long
 from graphsvc.importers import neutral
-from graphsvc.memory import capture, paths, record
+from graphsvc.memory import capture, named, paths, record
 from graphsvc.memory.named import Named
 from graphsvc.memory.record import Author, Change, Done
 from graphsvc.model import Event, NodeType
 from graphsvc.recall import scope
-from graphsvc.store import events
+from graphsvc.store import events, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
@@ -208,12 +209,15 @@ Source = Annotated[strawberry.ID, argument("The node it leads from: an id, or th
 Target = Annotated[strawberry.ID, argument("The node it leads to: an id, or the path of a document.")]
 
 
+# Each outcome may be null: what fails in one field must not hide what the others of the document have done.
 @strawberry.type(description="What can be written. Who writes comes from the transport, never from an argument.")
 class Mutation:
-    @strawberry.mutation(description="Store events in one transaction. Replaying them adds nothing.")
+    @strawberry.mutation(
+        description="Store events in one transaction. Replaying them adds nothing. A viewer hands over its own only."
+    )
     def capture(
         self, info: Info, events: Annotated[list[EventInput], argument("The events, oldest first.")]
-    ) -> CaptureOutcome:
+    ) -> CaptureOutcome | None:
         return _capture(info.context, events)
 
     @strawberry.mutation(description="Record a decision that holds from now on.")
@@ -226,7 +230,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"text": text, "evidence": evidence, "reason": reason}
         return _decision(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -240,7 +244,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"text": text, "evidence": evidence, "reason": reason}
         return _decision(info, "propose", said, _By(project, session_id, client_mutation_id))
 
@@ -253,7 +257,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _decision(info, "activate", said, _By(None, session_id, client_mutation_id))
 
@@ -268,7 +272,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"target": id, "text": text, "evidence": evidence, "reason": reason, "if_version": if_version}
         return _decision(info, "supersede", said, _By(None, session_id, client_mutation_id))
 
@@ -281,7 +285,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> DecisionOutcome:
+    ) -> DecisionOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _decision(info, "revoke", said, _By(None, session_id, client_mutation_id))
 
@@ -294,7 +298,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> CandidateOutcome:
+    ) -> CandidateOutcome | None:
         said = {"text": text, "evidence": evidence}
         return _candidate(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -308,7 +312,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> CandidateOutcome:
+    ) -> CandidateOutcome | None:
         said = {"target": id, "text": text, "reason": reason, "if_version": if_version}
         return _candidate(info, "promote", said, _By(None, session_id, client_mutation_id))
 
@@ -321,7 +325,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> CandidateOutcome:
+    ) -> CandidateOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _candidate(info, "reject", said, _By(None, session_id, client_mutation_id))
 
@@ -334,7 +338,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> GoalOutcome:
+    ) -> GoalOutcome | None:
         said = {"text": text, "evidence": evidence}
         return _goal(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -347,7 +351,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> GoalOutcome:
+    ) -> GoalOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _goal(info, "complete", said, _By(None, session_id, client_mutation_id))
 
@@ -360,7 +364,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> GoalOutcome:
+    ) -> GoalOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _goal(info, "drop", said, _By(None, session_id, client_mutation_id))
 
@@ -373,7 +377,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> TodoOutcome:
+    ) -> TodoOutcome | None:
         return _todo(info, "record", {"text": text, "basis": basis}, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Say that a todo is done.")
@@ -385,7 +389,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> TodoOutcome:
+    ) -> TodoOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _todo(info, "finish", said, _By(None, session_id, client_mutation_id))
 
@@ -398,7 +402,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> TodoOutcome:
+    ) -> TodoOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _todo(info, "drop", said, _By(None, session_id, client_mutation_id))
 
@@ -414,7 +418,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> FeedbackOutcome:
+    ) -> FeedbackOutcome | None:
         said = {"text": text, "kind": kind, "evidence": evidence}
         return _feedback(info, "record", said, _By(project, session_id, client_mutation_id))
 
@@ -427,7 +431,7 @@ class Mutation:
         if_version: Version = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> FeedbackOutcome:
+    ) -> FeedbackOutcome | None:
         said = {"target": id, "reason": reason, "if_version": if_version}
         return _feedback(info, "revoke", said, _By(None, session_id, client_mutation_id))
 
@@ -445,7 +449,7 @@ class Mutation:
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> AssetOutcome:
+    ) -> AssetOutcome | None:
         return _asset(info, path, given(title), given(kind), _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Draw an edge between two nodes of one project; one that stands is left as it is.")
@@ -457,7 +461,7 @@ class Mutation:
         target: Target,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> EdgeOutcome:
+    ) -> EdgeOutcome | None:
         ends = record.Link(type=type, source=source, target=target)
         return _edge(
             info, _By(None, session_id, client_mutation_id), lambda db, by, now: record.link(db, by, ends, now=now)
@@ -473,7 +477,7 @@ class Mutation:
         reason: Reason = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
-    ) -> EdgeOutcome:
+    ) -> EdgeOutcome | None:
         ends = record.Link(type=type, source=source, target=target)
         why = given(reason)
         return _edge(
@@ -601,6 +605,8 @@ def _author(context: Context, by: _By) -> Author:
     """Say who states something: the viewer, and where it belongs when the viewer does not tell."""
     asker, project = context.asker, given(by.project) or None
     chosen = project or asker.project
+    if chosen:
+        named.check_text("project", chosen, model.MAX_PATH)
     folder = paths.project_of(asker.cwd) if asker.cwd else None
     key: str | None = None
     try:
@@ -622,8 +628,7 @@ def _author(context: Context, by: _By) -> Author:
 
 
 def _folder(name: str) -> bool:
-    path = Path(name)
-    return path.is_absolute() and "\0" not in name and path.is_dir()
+    return Path(name).is_absolute() and os.path.isdir(name)  # noqa: PTH112 # Path's raises for what it may not look at
 
 
 def _made(info: Info, author: Author, done: Done) -> _Made:
@@ -643,18 +648,26 @@ def _shown(sight: Sight, kind: type[N], found: Named) -> N:
 
 
 def _capture(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
-    """Capture what can be read; the places of what cannot be read or stored are those in the given list."""
+    """Capture what can be read; the places of what cannot be read or stored are those in the given list.
+
+    A session hands over its own events: with those of another one it could publish what that one hides.
+    """
+    own = _own_session(context)
     read: list[Event] = []
     places: list[int] = []
     rejected: list[RejectedEvent] = []
     for index, item in enumerate(given):
         stated = {name: value for name, value in asdict(item).items() if value is not None and value is not UNSET}
         try:
-            read.append(neutral.parse_event(stated))
+            event = neutral.parse_event(stated)
         except errors.InvalidInput as error:
             rejected.append(RejectedEvent(index=Long(index), code=capture.code(error), message=str(error)))
-        else:
-            places.append(index)
+            continue
+        if own is not None and event.session_id != own:
+            rejected.append(RejectedEvent(index=Long(index), code="forbidden", message=_not_own(own, event.session_id)))
+            continue
+        read.append(event)
+        places.append(index)
     done = capture.capture(context.db, read, now=context.clock)
     rejected += [
         RejectedEvent(index=Long(places[one.index]), code=one.code, message=one.message) for one in done.rejected
@@ -669,6 +682,19 @@ def _capture(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
         kinds=count_list(done.kinds),
         position=Long(done.position),
     )
+
+
+def _own_session(context: Context) -> str | None:
+    """Return the host's id of the viewer's session, None when there is no viewer. One that is new has no row yet."""
+    name = context.asker.session_id
+    known = sessions.find(context.db, Viewer(), name) if name is not None else None
+    return known.session_id if known is not None else name
+
+
+def _not_own(own: str, other: str) -> str:
+    """Say why a viewer's batch may not hold an event, and what to do."""
+    problem = f"{other[:80]!r} is another session than the viewer's"
+    return str(errors.InvalidInput("session_id", problem, f"{own[:80]!r}; without a viewer the owner captures for all"))
 
 
 def _captured(index: int, number: int | None, new: set[int]) -> CapturedEvent:

@@ -52,7 +52,7 @@ def import_(
     The format is found by content. A line that cannot be read is a gap: it is reported, the rest is imported.
     Importing again adds nothing, and picks up where a growing file ended.
     """
-    missing = next((path for path in paths if not path.exists()), None)
+    missing = next((path for path in paths if not os.path.exists(path)), None)  # noqa: PTH110 # Path's may raise
     if missing is not None:
         raise InvalidInput("path", f"{str(missing)!r} does not exist", "files and folders")
     if as_json and not paths and not yes:

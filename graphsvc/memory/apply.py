@@ -41,7 +41,7 @@ from graphsvc.model import (
 )
 from graphsvc.store.view import View
 
-VERSION: Final = "3"  # of these rules and their tables: another one means that the ledger is replayed
+VERSION: Final = "4"  # of these rules and their tables: another one means that the ledger is replayed
 CREATES: Final = frozenset({"record", "propose", "supersede"})
 WRITES: Final = frozenset({"register", "write"})
 DECLARE: Final = "declare"  # what somebody says is an asset
@@ -261,10 +261,9 @@ def _version(event: Stored, view: View) -> Rows:
     tool = tools.name_of(call) if call else ""
     registered = asset is not None
     if asset is None:
-        stated = event.meta.get("kind")
-        kind = str(stated) if stated in ASSET_KINDS else tools.asset_kind(path, tool)
-        asset = Asset(id=event.id, project=event.project, path=path, kind=kind)
+        asset = Asset(id=event.id, project=event.project, path=path)
         yield asset
+    kind = _kind(event, view, asset, tool)
     before, after = view.version_before(asset.id, event), view.version_after(asset.id, event)
     shared = view.shared_version(asset.id)
     title = _text(event.meta.get("title"))
@@ -279,8 +278,8 @@ def _version(event: Stored, view: View) -> Rows:
         call=call.id if call else None,
         result=result.id if result else None,
         at=event.at,
-        title=title
-        or (tools.title(path, asset.kind, content) if content is not None or before is None else before.title),
+        kind=kind,
+        title=title or (tools.title(path, kind, content) if content is not None or before is None else before.title),
         content=content,
         hash=hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest() if content is not None else None,
     )
@@ -296,6 +295,12 @@ def _version(event: Stored, view: View) -> Rows:
     if not registered or (not shared and not event.isolated):
         for mention in view.mentions(event.project, path):
             yield from _link(event, view, mention, asset)
+
+
+def _kind(event: Stored, view: View, asset: Asset, tool: str) -> str:
+    """Return the kind of an asset: as it was when the readers of this event first saw one, else as it is stated."""
+    known, stated = view.kind(asset.id, event), event.meta.get("kind")
+    return known or (str(stated) if stated in ASSET_KINDS else tools.asset_kind(asset.path, tool))
 
 
 def _links(event: Stored, view: View, asset: Asset, content: str) -> Rows:

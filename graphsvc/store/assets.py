@@ -17,15 +17,17 @@ from graphsvc.store.visibility import Viewer, clause
 VERSION: Final = ", ".join(
     "NULL AS content" if item.name == "content" else f"v.{item.name}" for item in fields(Version)
 )
-_ASSET: Final = "a.id AS key, a.project, p.key AS project_key, a.path, a.kind, v.title, v.at, v.ref"
+_ASSET: Final = (
+    "first.event AS id, a.id AS key, a.project, p.key AS project_key, a.path, first.kind, v.title, v.at, v.ref"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetRow:
     """An asset with the title and the reference of its newest visible version.
 
-    `id` is the number it is known by: the event of its first visible version. `key` is what the store keeps it under,
-    which others learn nothing of when that one is isolated.
+    `id` is the number it is known by: the event of its first visible version, which says its kind too. `key` is what
+    the store keeps it under, which others learn nothing of when that one is isolated.
     """
 
     id: int
@@ -132,10 +134,19 @@ def paths(db: Connection, viewer: Viewer, limit: int = 500) -> list[str]:
 
 
 def columns(viewer: Viewer) -> tuple[str, list[object]]:
-    """Return the columns of an AssetRow beside its newest version `v` that the viewer may see, and their parameters."""
-    first, seen = clause(viewer, "f.event")
-    own = f"FROM asset_versions f WHERE f.asset = a.id AND {first}"
-    return f"(SELECT MIN(f.event) {own}) AS id, {_ASSET}, (SELECT COUNT(*) {own}) AS versions", [*seen, *seen]
+    """Return the columns of an AssetRow, and their parameters.
+
+    They stand beside the newest version `v` and the `first` one that the viewer may see.
+    """
+    condition, seen = clause(viewer, "o.event")
+    return f"{_ASSET}, (SELECT COUNT(*) FROM asset_versions o WHERE o.asset = a.id AND {condition}) AS versions", seen
+
+
+def first(viewer: Viewer) -> tuple[str, list[object]]:
+    """Return the join of an asset `a` with its first version that the viewer may see, and its parameters."""
+    condition, seen = clause(viewer, "f.event")
+    number = f"(SELECT f.event FROM asset_versions f WHERE f.asset = a.id AND {condition} ORDER BY f.event LIMIT 1)"
+    return f" JOIN asset_versions first ON first.event = {number}", seen
 
 
 def read(row: sqlite3.Row) -> AssetRow:
@@ -175,13 +186,12 @@ def written_by(db: Connection, event: int) -> list[Version]:
 
 def _select(db: Connection, viewer: Viewer, where: str, values: list[object], limit: int = -1) -> list[AssetRow]:
     condition, seen = clause(viewer, "v.event")
-    first, seen_first = clause(viewer, "f.event")
+    join, seen_first = first(viewer)
     rows = db.execute(
-        f"SELECT (SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = a.id AND {first}) AS id, {_ASSET},"
-        " COUNT(*) AS versions, MAX(v.at || printf('%020d', v.event)) AS newest"
-        " FROM knowledge_assets a JOIN projects p ON p.id = a.project JOIN asset_versions v ON v.asset = a.id"
+        f"SELECT {_ASSET}, COUNT(*) AS versions, MAX(v.at || printf('%020d', v.event)) AS newest"
+        f" FROM knowledge_assets a JOIN projects p ON p.id = a.project{join} JOIN asset_versions v ON v.asset = a.id"
         f" WHERE {where} AND {condition} GROUP BY a.id"
-        " ORDER BY CASE a.kind WHEN 'document' THEN 0 WHEN 'report' THEN 0 ELSE 1 END, a.path LIMIT ?",
+        " ORDER BY CASE first.kind WHEN 'document' THEN 0 WHEN 'report' THEN 0 ELSE 1 END, a.path LIMIT ?",
         [*seen_first, *values, *seen, limit],
     )
     # SQLite takes the bare columns of a MAX() group from the row that holds the maximum: the newest visible version.

@@ -124,22 +124,23 @@ def assets_of(viewer: Viewer, *, by_session: bool) -> Listed[AssetRow]:
         f" WHERE {wrote}) written ON written.asset = v.asset"
     )
     columns, values = assets.columns(viewer)
+    first, seen_first = assets.first(viewer)
     return Listed(
         read=assets.read,
         columns=columns,
         tables="asset_versions v JOIN knowledge_assets a ON a.id = v.asset JOIN projects p ON p.id = a.project"
-        f"{writers if by_session else ''}",
+        f"{first}{writers if by_session else ''}",
         session="written.writer" if by_session else None,
         at="v.at",
         event="v.event",
         project="v.project",
-        type="a.kind",
+        type="first.kind",
         updated=_RECEIVED.format("v.event"),
         where="NOT EXISTS (SELECT 1 FROM asset_versions n WHERE n.asset = v.asset AND (n.at, n.event) > (v.at, v.event)"
         f" AND {newer})",
         values=tuple(values),
-        joined=tuple(by) if by_session else (),
-        ranked=by_session,
+        joined=(*seen_first, *(by if by_session else ())),
+        ranked=True,
         conditions=tuple(seen),
     )
 

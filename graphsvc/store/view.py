@@ -154,6 +154,15 @@ class View:
         ).fetchone()
         return row is not None
 
+    def kind(self, asset: int, event: Stored) -> str | None:
+        """Return the kind of an asset by its first version that all readers of this event may see; None without one."""
+        condition, values = clause(_readers(event), "v.event")
+        row = self.db.execute(
+            f"SELECT v.kind FROM asset_versions v WHERE v.asset = ? AND {condition} ORDER BY v.event LIMIT 1",
+            (asset, *values),
+        ).fetchone()
+        return row["kind"] if row else None
+
     def version_before(self, asset: int, event: Stored) -> Version | None:
         """Return the newest version before this event, among those that all its readers may see."""
         return self._version(asset, event, "(v.at, v.event) < (?, ?)", "DESC")

@@ -70,7 +70,6 @@ CREATE TABLE knowledge_assets (
   id INTEGER PRIMARY KEY,
   project INTEGER NOT NULL,
   path TEXT NOT NULL,
-  kind TEXT NOT NULL,
   UNIQUE (project, path)
 ) STRICT;
 
@@ -82,6 +81,7 @@ CREATE TABLE asset_versions (
   call INTEGER,
   result INTEGER,
   at TEXT NOT NULL,
+  kind TEXT NOT NULL, -- of the asset; others than its session know it from the first version that they may see
   title TEXT NOT NULL,
   content BLOB, -- zlib; NULL: partial
   hash TEXT,
@@ -89,6 +89,7 @@ CREATE TABLE asset_versions (
   ref_event INTEGER
 ) STRICT;
 CREATE INDEX versions_by_asset ON asset_versions (asset, at, event);
+CREATE INDEX versions_by_number ON asset_versions (asset); -- an index ends with the row's number
 CREATE INDEX versions_by_session ON asset_versions (session, asset);
 CREATE INDEX versions_open ON asset_versions (project, at) WHERE ref IS NULL;
 CREATE INDEX versions_by_call ON asset_versions (call);

@@ -23,10 +23,14 @@ WHERE NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = r.id);
 
 -- An asset goes by its first version that all may see: what the store keeps it under may be an isolated one.
 CREATE VIEW shared_assets AS
-SELECT 'asset-' || MIN(v.event) AS id, p.key AS project, a.path, a.kind, COUNT(*) AS versions, MAX(v.at) AS updated_at
-FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset JOIN projects p ON p.id = v.project
-WHERE NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event)
-GROUP BY a.id;
+SELECT 'asset-' || f.event AS id, p.key AS project, a.path, f.kind, g.versions, g.updated_at
+FROM (
+  SELECT v.asset, MIN(v.event) AS first, COUNT(*) AS versions, MAX(v.at) AS updated_at FROM asset_versions v
+  WHERE NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = v.event)
+  GROUP BY v.asset
+) g JOIN asset_versions f ON f.event = g.first JOIN knowledge_assets a ON a.id = g.asset
+  JOIN projects p ON p.id = a.project
+ORDER BY f.event;
 
 CREATE VIEW shared_versions AS
 SELECT 'event-' || v.event AS id,
@@ -55,4 +59,5 @@ SELECT * FROM (
     CASE WHEN NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = g.end_event) THEN g.end_at END AS end_at
   FROM lineage_edges g
   WHERE NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = g.begin_event)
-) WHERE source IS NOT NULL AND target IS NOT NULL;
+) WHERE source IS NOT NULL AND target IS NOT NULL
+ORDER BY begin_at, source, type, target;
