@@ -1041,7 +1041,7 @@ def test_no_viewer_publishes_what_another_session_hides(db, talk, state, hand_ov
 
     outcome = hand_over([publish, switch, unread], viewer)
 
-    assert [one["code"] for one in outcome["rejected"]] == ["forbidden", "forbidden", "InvalidInput"]
+    assert [one["code"] for one in outcome["rejected"]] == ["forbidden", "forbidden", "invalid-input"]
     assert "'s1' is another session than the viewer's" in outcome["rejected"][0]["message"]
     assert counted(db) == before
     assert db.execute("SELECT COUNT(*) FROM hidden").fetchone()[0] == before - 1

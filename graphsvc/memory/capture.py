@@ -93,6 +93,7 @@ _CODES: Final[dict[type[GraphsvcError], str]] = {
 }
 # What `Rejected.code` says, wherever an event is captured.
 CODES: Final = {
+    "forbidden": "it is of another session than the one that captures",
     "invalid-input": "the event, or a value of it, is none that can be stored",
     "invalid-transition": "the record does not move that way from where it stands",
     "isolated-session": "an isolated session may not change what others see",
