@@ -42,7 +42,9 @@ def test_a_session_produces_what_it_writes_once(db, talk):
 def test_a_report_tool_produces_a_report(db, talk):
     talk.tool("report", {"topic": "x"}, "# Findings\n\nAll fine.")
 
-    row = db.execute("SELECT a.path, v.kind, v.title FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id").fetchone()
+    row = db.execute(
+        "SELECT a.path, v.kind, v.title FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id"
+    ).fetchone()
     assert (row["path"], row["kind"], row["title"]) == ("reports/report-call-1.md", "report", "Findings")
 
 
