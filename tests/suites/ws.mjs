@@ -54,6 +54,10 @@ await step("several subscriptions share the socket, and a cancelled one is silen
   capture("tea is free", {kind: "decision", meta: {action: "record"}, session_id: "one"});
   const [{status_changed: [change]}] = await take(changes, 1, "status");
   assert.deepEqual([change.from, change.to], [null, "active"]);
+  for (let i = 0; heard.two.length < 1; i += 1) {
+    assert.ok(i < 100, JSON.stringify(heard));
+    await pause(100);
+  }
   ends[1]();
   capture("unheard", {session_id: "two"});
   capture("last", {session_id: "one"});
