@@ -86,6 +86,8 @@ def test_what_one_session_hides_moves_with_it_and_stays_hidden(homes, steps):
     there.capture(here.export("--viewer", "s1"))
 
     equal(here, there)
+    assert there.rows("SELECT event FROM hidden") == here.rows("SELECT event FROM hidden")
+    assert there.export() == here.export()
 
 
 @tried
