@@ -38,11 +38,12 @@ LEVELS = {
     "graph": 4,
     "store": 3,
     "envelope": 2,
-    **dict.fromkeys(("clock", "model", "states", "errors", "resources", "config", "hook", "spool"), 1),
+    **dict.fromkeys(("bugs", "clock", "model", "states", "errors", "resources", "config", "hook", "spool"), 1),
 }
 ROOT_MODULES = {
     "__init__",
     "__main__",
+    "bugs",
     "clock",
     "render",
     "config",

@@ -8,9 +8,6 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
-import traceback
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,7 +19,7 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOpe
 from strawberry.types import ExecutionContext
 from strawberry.types.graphql import OperationType
 
-from graphsvc import errors
+from graphsvc import bugs, errors
 from graphsvc.api import limits, nodes
 from graphsvc.api.context import Context
 from graphsvc.api.live import Reader, Subscription
@@ -34,7 +31,6 @@ from graphsvc.store.database import BusyError, interrupted
 _READS: Final = frozenset({OperationType.QUERY})
 _ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
 _AGAIN: Final = frozenset({OperationType.SUBSCRIPTION})
-_log: Final = logging.getLogger("graphsvc")
 
 
 class MaskBugs(MaskErrors):
@@ -45,7 +41,7 @@ class MaskBugs(MaskErrors):
 
     def __init__(self) -> None:
         super().__init__(should_mask_error=_unexpected)
-        self.correlation = secrets.token_hex(6)
+        self.correlation = bugs.new_id()
         self.logged = 0
 
     def anonymise_error(self, error: GraphQLError) -> GraphQLError:
@@ -58,7 +54,7 @@ class MaskBugs(MaskErrors):
         names = ", ".join(node.name.value for node in error.nodes or () if isinstance(node, FieldNode))
         self.logged += 1
         if self.logged <= limits.ERRORS:
-            log_bug(self.correlation, f"field {names}" if names else "a document", error.original_error)
+            bugs.log(f"field {names}" if names else "a document", error.original_error, self.correlation)
         message = f"A bug of graphsvc. The log of the service tells more under {self.correlation}."
         extensions = {"code": "BUG", "correlation_id": self.correlation}
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
@@ -136,13 +132,6 @@ def _formatted(error: GraphQLError) -> dict[str, object]:
         busy = isinstance(error.original_error, BusyError)
         formatted["extensions"] = {"code": "BUSY" if busy else type(error.original_error).__name__}
     return formatted
-
-
-def log_bug(correlation: str, where: str, error: BaseException | None) -> None:
-    """Log where a bug happened; the error's text stays out, it may quote what people said."""
-    frames = "".join(traceback.format_tb(error.__traceback__)) if error is not None else ""
-    about = {"correlation_id": correlation, "where": where, "error": type(error).__name__, "frames": frames}
-    _log.error("bug %(correlation_id)s in %(where)s: %(error)s\n%(frames)s", about)
 
 
 def _unexpected(error: GraphQLError) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from graphsvc import __version__, clock
+from graphsvc import __version__, bugs, clock
 from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
@@ -200,6 +199,4 @@ def _not_served(_: Request, error: Exception) -> Response:
 
 
 def _bug(_: Request, error: Exception) -> Response:
-    correlation = secrets.token_hex(6)
-    schema.log_bug(correlation, "the service", error)
-    return _refused(Refused(500, "BUG", f"a bug of graphsvc; its log tells more under {correlation}"))
+    return _refused(Refused(500, "BUG", bugs.told(bugs.log("the service", error))))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from contextlib import closing
 from typing import Final
 
-from graphsvc.api.schema import log_bug
+from graphsvc import bugs
 from graphsvc.config import Settings
 from graphsvc.recall import index
 from graphsvc.store import database
@@ -47,7 +46,7 @@ class Indexer:
             try:
                 self._follow()
             except Exception as error:  # noqa: BLE001 # a bug at one text must not end the index
-                log_bug(secrets.token_hex(6), "the index", error)
+                bugs.log("the index", error)
                 failed = min(failed + 1, _MOST_PAUSES)
                 self._stopped.wait(POLL_S * 2**failed)
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from graphsvc.api.schema import log_bug
+from graphsvc import bugs
 from graphsvc.client import executor
 from graphsvc.errors import InvalidInput
 from graphsvc.server.guard import App, Message, Receive, Refusal, Scope, Send, refuse
@@ -102,10 +102,8 @@ class Requests:
             await self.app(scope, receive, request.send)
         except Exception as error:  # whatever it is, it is answered and told without its text
             if request.status is None:
-                correlation = secrets.token_hex(6)
-                log_bug(correlation, "the service", error)
-                refusal = Refusal(500, "BUG", f"a bug of graphsvc; its log tells more under {correlation}")
-                await refuse(scope, request.send, refusal)
+                told = bugs.told(bugs.log("the service", error))
+                await refuse(scope, request.send, Refusal(500, "BUG", told))
             elif not request.complete:
                 raise
         finally:
@@ -196,9 +194,9 @@ def _open(path: Path) -> int:
 
 def _thread_ended(about: threading.ExceptHookArgs) -> None:
     name = about.thread.name if about.thread is not None else "that is gone"
-    log_bug(secrets.token_hex(6), f"thread {name}", about.exc_value)
+    bugs.log(f"thread {name}", about.exc_value)
 
 
 def _unraisable(about: Any) -> None:  # noqa: ANN401 # a type that only type checkers can import
     if not isinstance(about.exc_value, Overtime):  # it hit what nobody can end, and is sent again
-        log_bug(secrets.token_hex(6), "a callback", about.exc_value)
+        bugs.log("a callback", about.exc_value)

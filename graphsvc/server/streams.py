@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from graphsvc import clock
+from graphsvc import bugs, clock
 from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
@@ -87,9 +86,7 @@ class Streams:
         except Busy as busy:
             yield too_many(busy.limit, "BUSY")
         except Exception as error:  # noqa: BLE001 # a bug ends one operation, not the others of its connection
-            correlation = secrets.token_hex(6)
-            schema.log_bug(correlation, "a stream", error)
-            yield failed("BUG", f"a bug of graphsvc; its log tells more under {correlation}")
+            yield failed("BUG", bugs.told(bugs.log("a stream", error)))
 
     async def _first(self, question: Question, asker: Asker) -> Answer:
         """Execute what is executed once; raise Subscribes for what is not."""
