@@ -22,7 +22,7 @@ from graphql import GraphQLError, parse
 from strawberry import UNSET
 
 from graphsvc import clock, errors
-from graphsvc.api import cost, nodes
+from graphsvc.api import cost, nodes, timeline
 from graphsvc.api.context import Info, Sight, argument, given, sight
 from graphsvc.api.limits import LIMITS
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
@@ -31,6 +31,7 @@ from graphsvc.api.values import (
     MAX_IDS,
     AssetKind,
     CandidateStatus,
+    Count,
     DateTime,
     DecisionStatus,
     Dimension,
@@ -41,13 +42,14 @@ from graphsvc.api.values import (
     SessionStatus,
     TimeZone,
     TodoStatus,
+    count_list,
     place,
     words,
 )
 from graphsvc.envelope import Long, NavResult, NavVerb, Order, SearchKind, SearchResult
-from graphsvc.model import EventKind, NodeType, Record, Stored
+from graphsvc.model import EventKind, NodeType, Record
 from graphsvc.recall import answer, index, search, targets
-from graphsvc.store import assets, counts, events, lists, records, sessions
+from graphsvc.store import assets, counts, lists, sessions
 from graphsvc.store.lists import Filter, Listed
 from graphsvc.store.visibility import Viewer
 
@@ -56,26 +58,7 @@ N = TypeVar("N")
 R = TypeVar("R")
 
 UTC: Final = TimeZone("UTC")
-_TEXT: Final = 200  # characters of what an entry of the timeline says
 _MOST_WORDS: Final = 16
-# What shows in a timeline, and the type of the node it happens to.
-_HAPPENS: Final = {
-    EventKind.SESSION_START: NodeType.SESSION,
-    EventKind.SESSION_END: NodeType.SESSION,
-    EventKind.COMPACT_CHECKPOINT: NodeType.SESSION,
-    EventKind.ISOLATION: NodeType.SESSION,
-    EventKind.ASSET: NodeType.ASSET,
-    EventKind.DECISION: NodeType.DECISION,
-    EventKind.GOAL: NodeType.GOAL,
-    EventKind.TODO: NodeType.TODO,
-    EventKind.CANDIDATE: NodeType.CANDIDATE,
-    EventKind.FEEDBACK: NodeType.FEEDBACK,
-}
-_VERBS: Final = {
-    EventKind.SESSION_START: "started",
-    EventKind.SESSION_END: "ended",
-    EventKind.COMPACT_CHECKPOINT: "compacted",
-}
 
 NavOutcome = Annotated[
     NavResult | InvalidInput,
@@ -87,12 +70,6 @@ SearchOutcome = Annotated[
     SearchResult | InvalidInput,
     strawberry.union("SearchOutcome", description="The results; or what is wrong with an argument."),
 ]
-
-
-@strawberry.type(description="How many there are of something.")
-class Count:
-    name: str = strawberry.field(description="Of what.")
-    count: Long = strawberry.field(description="How many.")
 
 
 @strawberry.type(description="How much is kept, as far as the asker may see it.")
@@ -142,19 +119,6 @@ class Cost:
     fields: Long = strawberry.field(description="Fields, with what fragments add.")
     aliases: Long = strawberry.field(description="Aliases.")
     nodes: Long = strawberry.field(description="Objects and thousands of characters that the answer may hold at most.")
-
-
-@strawberry.type(description="Something that happened to a node.")
-class TimelineEntry:
-    at: DateTime = strawberry.field(description="When.")
-    position: Long = strawberry.field(description="Ledger position of the event that says so.")
-    verb: str = strawberry.field(
-        description="What happened: started, ended, compacted, or the action, such as record, supersede, write, commit."
-    )
-    text: str = strawberry.field(description="What the event says, at most 200 characters of it.")
-    reason: str | None = strawberry.field(description="Why, when somebody said so.")
-    node: Node | None = strawberry.field(description="What it happened to; null when the asker may not see that.")
-    event: Event = strawberry.field(description="The event that says so.")
 
 
 Target = Annotated[str | None, argument("Node id, session id, number or document path; an id from an answer works.")]
@@ -403,9 +367,10 @@ class Query:
         first: First = TWENTY,
         after: After = UNSET,
         project: Project = UNSET,
-    ) -> Connection[TimelineEntry]:
+    ) -> Connection[timeline.TimelineEntry]:
         asked = _Asked(UNSET, session_id, since, until, UNSET, order, first, after, project)
-        return _timeline(info, asked, given(about), given(types))
+        seen, chosen = _filter(info, asked)
+        return timeline.page(seen, chosen, first, given(about), given(types))
 
     @strawberry.field(description="A measure summed by day, week, kind, host, session or tool.")
     def aggregate(
@@ -542,98 +507,6 @@ def _nodes(seen: Sight, ids: Sequence[str]) -> list[Node | None]:
     return [found.get(name) for name in ids]
 
 
-def _timeline(
-    info: Info, asked: _Asked, root: str | None, types: Sequence[NodeType] | None
-) -> Connection[TimelineEntry]:
-    seen, chosen = _filter(info, asked)
-    kinds = {kind for kind, about in _HAPPENS.items() if types is None or about in types}
-    notes = seen.notes
-    if root is not None:
-        # A target says where it is, whichever project lists are about.
-        chosen = replace(chosen, viewer=replace(chosen.viewer, project=None))
-        target = _target(seen, root)
-        if target is None or target.node is None:
-            chosen, notes = replace(chosen, among=frozenset()), (f"nothing is known as {root[:200]!r}",)
-        elif isinstance(target.node, sessions.SessionRow):
-            chosen = replace(chosen, session=target.node.number)
-        else:
-            chosen = replace(chosen, among=frozenset(_history(seen, target.node)))
-    chosen = replace(chosen, types=tuple(kinds) or ("",))
-    rows = lists.page(seen.db, lists.EVENTS, chosen, asked.first + 1)
-    count = lambda: lists.count(seen.db, lists.EVENTS, chosen)  # noqa: E731 # as short as its only use
-    return connection(seen, rows, asked.first, _entries, count, notes)
-
-
-def _target(seen: Sight, name: str) -> targets.Found | None:
-    """Find what a target of any kind names; several documents are none."""
-    try:
-        found = targets.resolve(seen.db, seen.viewer, name, "cd")
-    except errors.NotFoundError:
-        return None
-    return found if isinstance(found, targets.Found) else None
-
-
-def _history(seen: Sight, node: assets.AssetRow | Record | Stored) -> list[int]:
-    """List the events that something happened to a node in."""
-    if isinstance(node, assets.AssetRow):
-        versions = assets.versions(seen.db, seen.viewer, node.key)
-        return [number for one in versions for number in (one.event, one.ref_event) if number is not None]
-    return records.moved(seen.db, node) if isinstance(node, Record) else [node.id]
-
-
-def _entries(seen: Sight, rows: Sequence[events.EventRow]) -> list[TimelineEntry]:
-    """Return what happened, with the nodes it happened to."""
-    told = events.texts(seen.db, [row.id for row in rows])
-    of = {row.id: told[row.id][1].get("of") for row in rows}
-    moved = records.subjects(seen.db, [(row.project, str(of[row.id])) for row in rows if isinstance(of[row.id], str)])
-    paths = assets.keys(seen.db, [(row.project, told[row.id][0]) for row in rows if row.kind is EventKind.ASSET])
-
-    def key(row: events.EventRow) -> tuple[NodeType, int]:
-        about = _HAPPENS[row.kind]
-        if about is NodeType.SESSION:
-            return about, row.session
-        if told[row.id][1].get("action") in ("commit", "pull_request"):
-            return NodeType.SESSION, row.session  # it happened to several files
-        if about is NodeType.ASSET:
-            return about, paths.get((row.project, told[row.id][0]), 0)
-        return about, moved.get((row.project, str(of[row.id])), row.id) if _moves(told[row.id][1]) else row.id
-
-    keys = {row.id: key(row) for row in rows}
-    known = nodes.nodes(seen, keys.values())
-    return [
-        TimelineEntry(
-            at=event.at,
-            position=event.position,
-            verb=_verb(row, told[row.id][1]),
-            text=_said(told[row.id][0], known.get(keys[row.id])),
-            reason=_reason(told[row.id][1]),
-            node=known.get(keys[row.id]),
-            event=event,
-        )
-        for row, event in zip(rows, nodes.event_nodes(seen, rows), strict=True)
-    ]
-
-
-def _said(body: str, node: Node | None) -> str:
-    """Return what an event says; one that only moves a record says what the record does."""
-    return (body or (node.text if isinstance(node, nodes.Recorded) else ""))[:_TEXT]
-
-
-def _reason(meta: Mapping[str, object]) -> str | None:
-    reason = meta.get("reason")
-    return reason[:_TEXT] if isinstance(reason, str) else None
-
-
-def _moves(meta: Mapping[str, object]) -> bool:
-    action = meta.get("action")
-    return isinstance(action, str) and action not in {"record", "propose", "supersede", "snapshot"}
-
-
-def _verb(row: events.EventRow, meta: Mapping[str, object]) -> str:
-    action = meta.get("action")
-    return _VERBS.get(row.kind) or (action if isinstance(action, str) else "record")
-
-
 def _aggregate(info: Info, asked: _Asked, measure: Measure, by: Sequence[str], zone: str) -> Aggregate:
     seen, chosen = _filter(info, asked, ZoneInfo(zone))
     summed = counts.aggregate(
@@ -662,11 +535,6 @@ def _stats(seen: Sight) -> Stats:
         name: count_list(value) if isinstance(value, dict) else value for name, value in counted.items()
     }
     return Stats(**fields, notes=[*seen.notes] or None)
-
-
-def count_list(found: Mapping[str, int]) -> list[Count]:
-    """Return counts by name as a list in order of the names."""
-    return [Count(name=name, count=Long(count)) for name, count in sorted(found.items())]
 
 
 def _assets_of(viewer: Viewer, chosen: Filter) -> Listed[assets.AssetRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, NewType
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -286,3 +286,14 @@ def problem(error: errors.GraphsvcError) -> Problem:
         case errors.NotFoundError():
             return NotFound(message=message, target=error.target, suggestion=error.suggestion)
     raise error
+
+
+@strawberry.type(description="How many there are of something.")
+class Count:
+    name: str = strawberry.field(description="Of what.")
+    count: Long = strawberry.field(description="How many.")
+
+
+def count_list(found: Mapping[str, int]) -> list[Count]:
+    """Return counts by name as a list in order of the names."""
+    return [Count(name=name, count=Long(count)) for name, count in sorted(found.items())]
