@@ -6,6 +6,7 @@ An `Event` is what a host hands over. A `Stored` event is its place in the ledge
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -36,6 +37,8 @@ class EventKind(StrEnum):
     FORGET = "forget"
 
 
+# The cursor of a list: the place of a row as (microseconds since the year 1, event).
+CURSOR: Final = re.compile(r"[0-9]{1,18}\.[0-9]{1,18}")
 # Characters of what names an event: ids and origins, and paths.
 MAX_NAME: Final = 1024
 MAX_PATH: Final = 4096

@@ -13,7 +13,7 @@ from strawberry.types.scalar import ScalarDefinition
 
 from graphsvc import clock, errors
 from graphsvc.envelope import Long
-from graphsvc.model import Direction, EdgeType, EventKind, NodeType
+from graphsvc.model import CURSOR, Direction, EdgeType, EventKind, NodeType
 from graphsvc.store.lists import Place
 
 MAX_FIRST: Final = 100
@@ -27,7 +27,6 @@ TimeZone = NewType("TimeZone", str)
 EdgeCursor = NewType("EdgeCursor", str)
 EDGE_TYPES: Final = tuple(EdgeType)
 NODE_TYPES: Final = tuple(NodeType)
-_CURSOR: Final = re.compile(r"[0-9]{1,18}\.[0-9]{1,18}")
 _EDGE_CURSOR: Final = re.compile(r"[01]\.[01]\.[0-9]{1,18}\.([0-9])\.([0-9])\.[0-9]{1,18}")
 
 
@@ -58,7 +57,7 @@ def _zone(value: object) -> str:
 
 
 def _cursor(value: object) -> str:
-    if not isinstance(value, str) or not _CURSOR.fullmatch(value):
+    if not isinstance(value, str) or not CURSOR.fullmatch(value):
         raise errors.InvalidInput(
             "Cursor", "is none", "the endCursor of the page before, or the cursor of one of its edges"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeVar
@@ -13,12 +12,11 @@ from graphsvc import clock, config
 from graphsvc.cli.ask import answer, as_options
 from graphsvc.cli.options import Command, as_json, asking, folder, line
 from graphsvc.errors import InvalidInput, NotFoundError
-from graphsvc.model import NodeType
+from graphsvc.model import CURSOR, NodeType
 
 F = TypeVar("F", bound=Callable[..., Any])
 # How a note begins that says why nothing could be listed.
 _UNRESOLVED: Final = ("the viewer is no session", "project: ", "no session is known")
-_CURSOR: Final = re.compile(r"[0-9]{1,18}\.[0-9]{1,18}")
 
 
 def paged(command: F) -> F:
@@ -71,7 +69,7 @@ def show(
     for name in ("since", "until"):
         if about[name] is not None:
             clock.bound(name, str(about[name]), end=name == "until")
-    if about["after"] is not None and not _CURSOR.fullmatch(str(about["after"])):
+    if about["after"] is not None and not CURSOR.fullmatch(str(about["after"])):
         raise InvalidInput("cursor", "is none", "the one that the answer before has printed")
     variables = {name: value for name, value in about.items() if value not in (None, ())}
     got = ask(f"explore/{document}", viewer, project, variables)

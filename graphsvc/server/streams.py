@@ -7,7 +7,6 @@ time and off the event loop, so a slow client costs no memory and finds everythi
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -36,8 +35,6 @@ _SLICE_S: Final = 0.5
 _TRIES: Final = 3
 _SUBSCRIPTION: Final = "subscription"  # stands in every document that may be one
 _OWN: Final = object()  # in the place of an asker: what subscriptions read is nobody's request
-
-_LOG: Final = logging.getLogger("graphsvc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +164,7 @@ class Tail:
         except (Busy, TimeoutError):
             return
         except Exception as error:  # noqa: BLE001 # whatever it is, the next look may succeed
-            _LOG.error("the end of the ledger cannot be read: %s", type(error).__name__)  # its text may quote
+            bugs.log("the end of the ledger", error)
             return
         if end > self._end:
             self._end = end
