@@ -23,7 +23,8 @@ from graphql import (
 
 from graphsvc import envelope, resources
 from graphsvc.api import schema
-from graphsvc.api.limits import LIMITS, check_shape
+from graphsvc.api.cost import shape
+from graphsvc.api.limits import LIMITS, exceeded
 from graphsvc.clock import utc_text
 from graphsvc.model import ASKED_KINDS
 from graphsvc.recall.scope import Asker
@@ -303,8 +304,8 @@ def test_depth_of_fields_is_limited():
     def nested(levels):
         return parse("{ " + "a { " * (levels - 1) + "a" + " }" * levels)
 
-    assert check_shape(nested(12)) == []
-    assert "12 fields below each other" in check_shape(nested(13))[0].message
+    assert exceeded(shape(nested(12))) == []
+    assert "12 fields below each other" in exceeded(shape(nested(13)))[0].message
 
 
 def test_fragment_cycle_is_an_error_of_validation(ask):

@@ -15,7 +15,7 @@ import attacks
 import pytest
 from graphql import GraphQLError, parse
 
-from graphsvc.api import limits
+from graphsvc.api import cost, limits
 from graphsvc.api.limits import LIMITS
 
 SOON_S = 2
@@ -94,7 +94,7 @@ def test_shape_of_any_document_is_measured_soon(document):
         node = parse(document, max_tokens=LIMITS["tokens"].most)
     except GraphQLError:
         return
-    limits.check_shape(node)
+    limits.exceeded(cost.shape(node))
 
     assert time.process_time() - begun < 0.5
 

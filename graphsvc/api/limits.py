@@ -124,11 +124,6 @@ def extensions() -> list[type[SchemaExtension] | Callable[[], SchemaExtension]]:
     return [Limits]
 
 
-def check_shape(document: DocumentNode) -> list[GraphQLError]:
-    """Return an error for every limit that the text of a document exceeds."""
-    return _exceeded(cost.shape(document))
-
-
 def check_nodes(
     schema: GraphQLSchema, document: DocumentNode, operation: str | None, variables: dict[str, object]
 ) -> list[GraphQLError]:
@@ -153,14 +148,15 @@ def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError
     if error := _error("operations", Cost(operations=cost.operations(document))):
         return [error]
     shape = cost.shape(document)
-    if errors := _exceeded(shape):
+    if errors := exceeded(shape):
         return errors
     # What has no end was measured as if it had one, and other rules might not find the end soon.
     rules = (NoFragmentCyclesRule,) if shape.cyclic else _RULES
     return bounded(validate(schema, document, rules, max_errors=ERRORS))
 
 
-def _exceeded(shape: cost.Shape) -> list[GraphQLError]:
+def exceeded(shape: cost.Shape) -> list[GraphQLError]:
+    """Return an error for every limit that the text of a document exceeds."""
     return [error for name in _SHAPE if (error := _error(name, shape.all))]
 
 

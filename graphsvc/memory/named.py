@@ -84,9 +84,7 @@ def record(db: Connection, viewer: Viewer, kind: NodeType, name: str) -> tuple[N
     if typed is None or typed[1] not in {kind, NodeType.EVENT, None}:
         raise InvalidInput("id", f"{name[:200]!r} names no {kind}", f"the id of a {kind}, such as {kind}-41")
     found = _typed(db, viewer, kind, int(typed[2]))
-    row = records.get(db, found.key)
-    if row is None:
-        raise NotFoundError(name, _nearest(db, viewer, kind, found.key))
+    [row] = records.many(db, viewer, [found.key])
     return found, row
 
 
@@ -107,13 +105,13 @@ def _typed(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> Named
     name = f"{kind}-{number}"
     event = events.get(db, number)
     if event is None or not viewer.reaches(event.project):
-        raise NotFoundError(name, _nearest(db, viewer, kind, number))
+        raise _unknown(db, viewer, name, kind, number)
     if not visible(db, viewer, number):
         # Whatever type was asked for: which one it is, is a part of what is isolated.
         raise Isolated(name, "is isolated", "the session it belongs to, as viewer")
     made = records.get(db, number) if kind is not NodeType.EVENT else None
     if kind is not NodeType.EVENT and (made is None or made.type is not kind):
-        raise NotFoundError(name, _nearest(db, viewer, kind, number))
+        raise _unknown(db, viewer, name, kind, number)
     return Named(type=kind, key=number, id=name, project=event.project, origin=event.origin)
 
 
@@ -124,11 +122,11 @@ def asset(db: Connection, row: AssetRow) -> Named:
     return Named(type=NodeType.ASSET, key=row.key, id=f"asset-{row.id}", project=row.project, origin=origin)
 
 
-def _nearest(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> str:
-    """Suggest what the number is instead, or the nearest of the type, or the list to start from."""
+def nearest(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> str | None:
+    """Return what the number is instead, or the nearest id of that type in scope."""
     row = records.get(db, number)
     if row is not None and row.type is not kind and viewer.reaches(row.project) and visible(db, viewer, number):
-        return call("cd", f"{row.type}-{number}")
+        return f"{row.type}-{number}"
     near: int | None
     if kind is NodeType.EVENT:
         near = events.nearest(db, viewer, number)
@@ -136,7 +134,12 @@ def _nearest(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> str
         near = assets.nearest(db, viewer, number)
     else:
         near = records.nearest(db, viewer, kind, number)
-    return call("cd", f"{kind}-{near}") if near is not None else call("ls", None)
+    return f"{kind}-{near}" if near is not None else None
+
+
+def _unknown(db: Connection, viewer: Viewer, name: str, kind: NodeType, number: int) -> NotFoundError:
+    near = nearest(db, viewer, kind, number)
+    return NotFoundError(name, call("cd", near) if near is not None else call("ls", None))
 
 
 def call(verb: str, target: str | None) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from graphsvc.errors import NotFoundError
+from graphsvc.memory import named
 from graphsvc.model import NodeId, NodeType, Record, Stored
 from graphsvc.recall.request import call
 from graphsvc.store import assets, events, records, sessions
@@ -112,22 +113,8 @@ def _typed(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> Found
 
 def _nearest(db: Connection, viewer: Viewer, verb: str, kind: NodeType, number: int) -> str:
     """Suggest the nearest id of the same type in scope, else the list to start from."""
-    record = records.get(db, number)
-    if (
-        record is not None
-        and record.type is not kind
-        and viewer.reaches(record.project)
-        and visible(db, viewer, number)
-    ):
-        return call({"nav": verb, "target": f"{record.type}-{number}"})
-    near: int | None
-    if kind is NodeType.EVENT:
-        near = events.nearest(db, viewer, number)
-    elif kind is NodeType.ASSET:
-        near = assets.nearest(db, viewer, number)
-    else:
-        near = records.nearest(db, viewer, kind, number)
-    return call({"nav": verb, "target": f"{kind}-{near}"}) if near is not None else call({"nav": "ls"})
+    near = named.nearest(db, viewer, kind, number)
+    return call({"nav": verb, "target": near}) if near is not None else call({"nav": "ls"})
 
 
 def _spelling(db: Connection, viewer: Viewer, verb: str, name: str) -> str:
