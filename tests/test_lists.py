@@ -288,18 +288,23 @@ def test_upstream_leads_to_causes_and_downstream_to_results(ask, story):
         " { edges { node { type source { id } target { id } } } } } } }"
     )
 
-    def around(way: str) -> set[tuple[str, str]]:
-        found = ask(document, id=old, way=way)["node"]["lineage"]["edges"]
+    def around(way: str, root: str = old) -> set[tuple[str, str]]:
+        found = ask(document, id=root, way=way)["node"]["lineage"]["edges"]
         return {
             (edge["node"]["type"], end["id"])
             for edge in found
             for end in (edge["node"]["source"], edge["node"]["target"])
-            if end["id"] != old
+            if end["id"] != root
         }
 
     assert around("downstream") == {("precedes", new)}
-    assert {kind for kind, _ in around("upstream")} == {"evidence"}
+    [(kind, said)] = around("upstream")
+    assert kind == "evidence"
     assert around("both") == around("upstream") | around("downstream")
+    assert ("precedes", old) in around("upstream", new)
+    assert around("downstream", new) == set()
+    assert ("evidence", old) in around("downstream", said)
+    assert around("upstream", said) == set()
 
 
 @pytest.mark.parametrize(
