@@ -441,3 +441,18 @@ def test_more_ids_than_one_answer_takes_are_refused(db, clock):
     answer = schema.respond(document, {"ids": ["event-1"] * 101}, None, Context(db=db, asker=Asker(), clock=clock))
 
     assert answer["errors"][0]["extensions"]["code"] == "TOO_EXPENSIVE"
+
+
+def test_many_nodes_by_id_are_read_together(ask, db, talk):
+    for number in range(60):
+        talk.decided(f"decision {number}", evidence=[talk.user(f"do {number}")])
+    ids = [*listed(ask, "decisions")[:40], *listed(ask, "events")[:40], "decision-1", "event-9999"]
+    document = "query ($ids: [ID!]!) { nodes(ids: $ids) { id ... on Recorded { text } ... on Event { kind } } }"
+    statements: list[str] = []
+    db.set_trace_callback(statements.append)
+
+    found = ask(document, ids=ids)["nodes"]
+
+    db.set_trace_callback(None)
+    assert [node and node["id"] for node in found] == [*ids[:80], None, None]
+    assert len(statements) <= 12, "\n".join(statements)

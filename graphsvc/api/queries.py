@@ -492,9 +492,16 @@ def _records(
 
 def _nodes(seen: Sight, ids: Sequence[str]) -> list[Node | None]:
     """Find nodes by their ids; what is no id finds nothing."""
-    keys: dict[str, tuple[NodeType, int]] = {}
+    # Events and records are read together; what is left may be isolated, of another project, or of another type.
+    numbered = {name: key for name in ids if (key := targets.numbered(name)) is not None}
+    read = nodes.nodes(seen, dict.fromkeys(numbered.values()))
     found: dict[str, Node] = {}
-    for name in dict.fromkeys(ids):
+    for name, key in numbered.items():
+        node = read.get(key)
+        if isinstance(node, Event | nodes.Recorded) and seen.viewer.reaches(node.row.project):
+            found[name] = node
+    keys: dict[str, tuple[NodeType, int]] = {}
+    for name in dict.fromkeys(one for one in ids if one not in found):
         target = targets.typed(seen.db, seen.viewer, name)
         if target is None:
             continue

@@ -48,6 +48,12 @@ def resolve(db: Connection, viewer: Viewer, target: str, verb: str) -> Found | l
     raise NotFoundError(target, _spelling(db, viewer, verb, name))
 
 
+def numbered(name: str) -> tuple[NodeType, int] | None:
+    """Return what the id of an event or a record says, which is the store's key of it; None for any other name."""
+    match = _TYPED.fullmatch(name)
+    return (NodeType(match[1]), int(match[2])) if match and match[1] != NodeType.ASSET else None
+
+
 def typed(db: Connection, viewer: Viewer, name: str) -> Found | None:
     """Return what a node id names, as answers print it; None when nothing is there for the viewer."""
     match = _TYPED.fullmatch(name)
