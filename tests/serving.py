@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 from websockets.sync.client import ClientConnection, connect
 
-from graphsvc.server.sockets import PROTOCOL
+from graphsvc.server.streams.sockets import PROTOCOL
 
 STREAM = {"Accept": "text/event-stream"}
 

@@ -61,6 +61,7 @@ PAGES = strawberry.Schema(
     config=StrawberryConfig(auto_camel_case=False),
     extensions=limits.extensions(),
 )
+HERE = object()  # without anything to work with, nothing would be executed
 PAGE = "edges { node { name } }"
 
 
@@ -119,8 +120,8 @@ def test_the_operation_that_runs_is_counted():
 def test_variables_decide_each_time_whether_a_document_is_too_expensive():
     document = "query ($n: Int) { rows(first: $n) { rows(first: $n) { rows(first: $n) { name } } } }"
 
-    few = PAGES.execute_sync(document, {"n": 21})
-    many = PAGES.execute_sync(document, {"n": 22})
+    few = PAGES.execute_sync(document, {"n": 21}, HERE)
+    many = PAGES.execute_sync(document, {"n": 22}, HERE)
 
     assert [type(error.original_error) for error in few.errors] == [AssertionError], "it ran"
     [error] = many.errors

@@ -8,10 +8,21 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from graphql import DocumentNode, GraphQLError, GraphQLSchema, NoFragmentCyclesRule, parse, specified_rules, validate
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSchema,
+    NoFragmentCyclesRule,
+    get_variable_values,
+    parse,
+    specified_rules,
+    validate,
+)
 from strawberry.extensions import SchemaExtension
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
+from strawberry.types import ExecutionContext
 
 from graphsvc.api import cost
 from graphsvc.api.cost import Cost
@@ -21,6 +32,7 @@ CACHED: Final = 64  # documents
 CACHED_TOKENS: Final = 1_000  # of each
 CACHED_CHARACTERS: Final = 16_384
 ERRORS: Final = 20  # that one answer tells
+_COERCION_ERRORS: Final = 50  # after which execution stops as well
 _MESSAGE: Final = 500  # characters of an error; it may quote what was sent
 _SMALLER: Final = "ask in several smaller documents"
 _LESS: Final = "ask for smaller pages (first) and shorter texts (length, token_budget), or for fewer things at once"
@@ -90,6 +102,17 @@ class Limits(SchemaExtension):
             )
         yield
 
+    def on_execute(self) -> Iterator[None]:
+        context = self.execution_context
+        if context.context is None and context.graphql_document is not None:  # nothing to work with: only checked
+            context.result = _checked_variables(context, context.graphql_document)
+        yield
+
+
+def known(schema: GraphQLSchema, document: str) -> bool:
+    """Say whether a document was found valid and is kept."""
+    return _VALID.get((schema, document)) is not None
+
 
 class _Documents:
     """Valid documents by schema and text, those asked for last.
@@ -153,6 +176,14 @@ def _checked(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError
     # What has no end was measured as if it had one, and other rules might not find the end soon.
     rules = (NoFragmentCyclesRule,) if shape.cyclic else _RULES
     return bounded(validate(schema, document, rules, max_errors=ERRORS))
+
+
+def _checked_variables(context: ExecutionContext, document: DocumentNode) -> ExecutionResult:
+    """Return the result of an operation that has no fields: only its variables may be wrong."""
+    operation = cost.operation_named(document, context.operation_name)
+    definitions = operation.variable_definitions or () if operation else ()
+    found = get_variable_values(context.schema._schema, definitions, context.variables or {}, _COERCION_ERRORS)
+    return ExecutionResult(data=None, errors=found) if isinstance(found, list) else ExecutionResult(data={})
 
 
 def exceeded(shape: cost.Shape) -> list[GraphQLError]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import strawberry
 from graphql import FieldNode, GraphQLError
@@ -86,19 +86,38 @@ class Subscribes(errors.GraphsvcError):
     """The document subscribes to something, so there is no one response."""
 
 
+def known(document: str) -> bool:
+    """Say whether a document was found valid and is kept."""
+    return limits.known(schema._schema, document)
+
+
+def check(
+    document: str, variables: Mapping[str, object], operation: str | None, *, reads: bool = False, streams: bool = False
+) -> dict[str, Any] | None:
+    """Return the response to a document that would not be executed; None when it would. Nothing is executed here.
+
+    With `streams`, a subscription is executed as well.
+    """
+    try:
+        response = respond(document, variables, operation, None, reads=reads)
+    except Subscribes:
+        response = respond(document, variables, operation, None, reader=Reader()) if streams else {"data": None}
+    return None if "data" in response else response
+
+
 def respond(
     document: str,
     variables: Mapping[str, object],
     operation: str | None,
-    context: Context,
+    context: Context | None,
     *,
     reads: bool = False,
     reader: Reader | None = None,
 ) -> dict[str, object]:
     """Execute a document and return the response as JSON values; `data` is left out when nothing was executed.
 
-    With `reads`, only a query is executed. A subscription is executed once for each thing it delivers, by its `reader`;
-    without one it raises Subscribes.
+    With `reads`, only a query is executed; without a context nothing is, and `data` is empty. A subscription is
+    executed once for each thing it delivers, by its `reader`; without one it raises Subscribes.
     """
     allowed = _READS if reads else _ONCE if reader is None else _AGAIN
     try:

@@ -25,14 +25,15 @@ from graphsvc.client.operation import mutates
 from graphsvc.config import Settings
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
+from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question, Refused
 from graphsvc.server.guard import App, Guard, Owner, asked, on_socket
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
 from graphsvc.server.pages import File
-from graphsvc.server.sockets import Conversation
-from graphsvc.server.sse import EventStream
-from graphsvc.server.streams import Streams
+from graphsvc.server.streams.answers import Streams, refused
+from graphsvc.server.streams.sockets import Conversation
+from graphsvc.server.streams.sse import EventStream
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store.database import Connection
 
@@ -52,8 +53,8 @@ def application(
 
     Streams end when `stopping` is set: a server that stops waits for them.
     """
-    workers, indexer, served = Workers(settings), Indexer(settings), pages.files()
-    streams = Streams(workers, indexer.wake, stopping or asyncio.Event())
+    workers, checker, indexer, served = Workers(settings), Checker(), Indexer(settings), pages.files()
+    streams = Streams(workers, checker, indexer.wake, stopping or asyncio.Event())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -64,12 +65,13 @@ def application(
         watching.cancel()
         await asyncio.to_thread(indexer.stop)
         await asyncio.to_thread(workers.close)
+        checker.close()
 
     async def graphql(request: Request) -> Response:
         if request.method != "POST" and not asked(request.scope):
             return _page(request, served[pages.PAGE])
         try:
-            return await _graphql(request, workers, streams)
+            return await _graphql(request, workers, checker, streams)
         except Refused as refused:
             return _refused(refused)
 
@@ -111,7 +113,7 @@ def _guarded(
     return Guard(app=shared if origins else owned, hosts=names, origins=origins)
 
 
-async def _graphql(request: Request, workers: Workers, streams: Streams) -> Response:
+async def _graphql(request: Request, workers: Workers, checker: Checker, streams: Streams) -> Response:
     accept = request.headers.get("accept")
     media_type = exchange.accepted_type(accept)
     capturing = executor.CAPTURE.lower() in request.headers
@@ -120,8 +122,9 @@ async def _graphql(request: Request, workers: Workers, streams: Streams) -> Resp
     try:
         asker = exchange.asker(request.headers.getlist)
         workers.check(asker.session_id)
-        read = await _reader(request, limit, seconds)
-        if media_type == exchange.STREAM:
+        streaming = media_type == exchange.STREAM
+        read = await _reader(request, checker, limit, seconds, streams=streaming)
+        if streaming:
             return await _streamed(request, workers, streams, read, asker)
         try:
             answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
@@ -150,22 +153,30 @@ async def _streamed(
         raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}")
     if request.method != "POST":
         raise Refused(406, "ACCEPT", "an event stream is the answer to a POST")
-    question = await workers.run(lambda _: read(), REQUEST_S, asker.session_id)
+    try:
+        question = await workers.run(lambda _: read(), REQUEST_S, asker.session_id)
+    except Invalid as invalid:
+        return EventStream(refused(invalid.response), streams.stopping)
     return EventStream(streams.answers(question, asker), streams.stopping)
 
 
-async def _reader(request: Request, limit: int, seconds: float) -> Callable[[], Question]:
+async def _reader(
+    request: Request, checker: Checker, limit: int, seconds: float, *, streams: bool
+) -> Callable[[], Question]:
     """Receive what is asked and return how to read it: that takes time when it is large, and happens off the loop."""
     if request.method != "POST":
-        return partial(exchange.asked, asked(request.scope))
+        return lambda: checker.checked(exchange.asked(asked(request.scope)))
     exchange.check_content_type(request.headers.get("content-type"))
     raw = await exchange.body(request.stream(), request.headers.get("content-length"), limit, seconds)
-    return partial(exchange.question, raw)
+    return partial(checker.question, raw, streams=streams)
 
 
 def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_type: str) -> tuple[int, bytes, bool]:
     """Return status, body, and whether something may have been stored."""
-    question = read()
+    try:
+        question = read()
+    except Invalid as invalid:
+        return exchange.status(invalid.response, media_type), exchange.encoded(invalid.response), False
     context = Context(db=db, asker=asker, clock=clock.system)
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
     stores = not question.reads and mutates(question.document)

@@ -15,7 +15,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from graphsvc.server.sockets import KNOWN
+from graphsvc.server.streams.sockets import KNOWN
 
 MOST: Final = 256
 ENDING: Final = 32  # more than that many are not counted yet as ended while others take their places

@@ -44,12 +44,16 @@ class Refused(Exception):  # carries an answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What was asked: a document, its variables, which of its operations, and whether that may only read."""
+    """What was asked: a document, its variables, which of its operations, and whether that may only read.
+
+    It was `checked` when another process found nothing wrong with it, or did not need to look.
+    """
 
     document: str
     variables: Mapping[str, object]
     operation: str | None
     reads: bool = False
+    checked: bool = False
 
 
 def accepted_type(accept: str | None) -> str:

@@ -21,8 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import attacks
 
 REFUSED_MS = 200
-AIM = 3  # what the second client's p95 during the attacks is to be of its quiet one, at most
-TIMES = 8  # what it may be until then: on an idle machine, where the quiet one is short, it is about 5
+TIMES = 3  # what the second client's p95 during the attacks may be of its quiet one
 HEALTH_MS = 100
 HEAVY = 50
 MOST_BYTES = 65_536
@@ -226,8 +225,6 @@ def main() -> int:
     if min(worst) >= HEALTH_MS:
         failed.append(f"/health took {min(worst):.0f} ms")
     print(f"{len(best)} attacks, each refused within {max(best.values()):.0f} ms")
-    if min(ratios) > AIM:
-        print(f"NOT YET: the second client waited {min(ratios):.1f} times as long, the aim is {AIM}")
     print("\n".join(f"FAILED {one}" for one in failed) or "all as promised")
     return 1 if failed else 0
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from graphsvc.server.exchange import STREAM
-from graphsvc.server.streams import Answer, within
+from graphsvc.server.streams.answers import Answer, within
 
 KEEP_S: Final = 12.0  # between two signs of life
 STOP_S: Final = 1.0

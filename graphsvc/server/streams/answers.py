@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -21,6 +21,7 @@ from graphsvc.api.live import Reader
 from graphsvc.client.operation import mutates
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
+from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store import events
@@ -52,10 +53,11 @@ class Answer:
 class Streams:
     """Answers operations over streams, and knows how many subscriptions this process has."""
 
-    def __init__(self, workers: Workers, wrote: Callable[[], None], stopping: asyncio.Event) -> None:
+    def __init__(self, workers: Workers, checker: Checker, wrote: Callable[[], None], stopping: asyncio.Event) -> None:
         self.tail = Tail(workers)
         self.stopping = stopping
         self._workers = workers
+        self._checker = checker
         self._wrote = wrote
         self._open = 0
         self._turns = asyncio.Semaphore(READERS)
@@ -88,10 +90,18 @@ class Streams:
     async def _first(self, question: Question, asker: Asker) -> Answer:
         """Execute what is executed once; raise Subscribes for what is not."""
         if _SUBSCRIPTION not in question.document:
-            return await self._workers.run(lambda db: _once(db, question, asker), READ_S, asker.session_id)
+            return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, asker.session_id)
         # A client that comes back begins all its subscriptions at once; they take turns instead of its places.
         async with self._turns:
-            return await self._workers.run(lambda db: _once(db, question, asker), READ_S, _OWN)
+            return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, _OWN)
+
+    def _once(self, db: Connection, question: Question, asker: Asker) -> Answer:
+        try:
+            question = self._checker.checked(question, streams=True)
+        except Invalid as invalid:
+            return _failed(invalid.response)
+        response = _respond(db, question, asker, None)
+        return Answer(text=budget.line(response)) if "data" in response else _failed(response)
 
     async def _subscribed(self, question: Question, asker: Asker) -> AsyncGenerator[Answer, None]:
         if self._open >= LIMITS["subscriptions"].most:
@@ -191,13 +201,13 @@ def too_many(limit: str, code: str = "TOO_MANY") -> Answer:
     return failed(code, f"{exceeded.most} {exceeded.what} already; {exceeded.advice}")
 
 
-def _failed(response: dict[str, Any]) -> Answer:
+async def refused(response: Mapping[str, Any]) -> AsyncGenerator[Answer, None]:
+    """Answer an operation that is not executed by the response that says why."""
+    yield _failed(response)
+
+
+def _failed(response: Mapping[str, Any]) -> Answer:
     return Answer(text=budget.line(response), errors=response["errors"])
-
-
-def _once(db: Connection, question: Question, asker: Asker) -> Answer:
-    response = _respond(db, question, asker, None)
-    return Answer(text=budget.line(response)) if "data" in response else _failed(response)
 
 
 def _read(db: Connection, question: Question, asker: Asker, reader: Reader) -> tuple[list[Answer], Reader | None]:

@@ -22,7 +22,7 @@ from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
 from graphsvc.server.exchange import Question, Refused
 from graphsvc.server.guard import is_token
-from graphsvc.server.streams import Answer, Streams, too_many, within
+from graphsvc.server.streams.answers import Answer, Streams, too_many, within
 
 PROTOCOL: Final = "graphql-transport-ws"
 INIT_S: Final = 5.0
