@@ -260,6 +260,16 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A status that a record has had, from the event that gave it on."""
+
+    record: int
+    event: int
+    at: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
     """A file an agent wrote, one per project and path. Its number is the id of the event that registered it."""
 
@@ -316,9 +326,10 @@ class Edge:
     begin_at: str
     end_event: int | None = None
     end_at: str | None = None
+    changed_event: int = 0  # the event that wrote it, which may be later than the one it begins with
 
 
-Row = Session | Membership | Hidden | Published | Covered | ToolCall | Record | Asset | Version | Mention | Edge
+Row = Session | Membership | Hidden | Published | Covered | ToolCall | Record | State | Asset | Version | Mention | Edge
 
 
 @dataclass(frozen=True, slots=True)

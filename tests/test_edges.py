@@ -277,3 +277,31 @@ def test_a_copied_call_is_answered_in_the_copy_and_listed_by_both(db, talk):
 
     assert [asset.path for asset in assets.produced(db, Viewer(), _session(db, "s2"))] == ["a.md", "b.md"]
     assert [record.text for record in records.of_session(db, Viewer(), _session(db, "s3"))] == ["Implement it"]
+
+
+def test_an_edge_that_is_drawn_again_keeps_what_it_was(db, talk):
+    talk.wrote("docs/b.md", "# B\n")
+    talk.wrote("docs/a.md", "# A\n\nsee docs/b.md\n")
+    talk.edited("docs/a.md", "see docs/b.md", "see nothing")
+    talk.edited("docs/a.md", "see nothing", "see docs/b.md")
+
+    [now] = db.execute("SELECT * FROM lineage_edges WHERE src_type = 'asset' AND dst_type = 'asset'").fetchall()
+    [then] = db.execute("SELECT * FROM past_edges").fetchall()
+    assert (now["src"], now["dst"]) == (then["src"], then["dst"])
+    assert now["end_event"] is None
+    assert then["begin_event"] < then["end_event"] < now["begin_event"] == now["changed_event"]
+    assert then["changed_event"] == then["end_event"]
+
+
+def test_every_edge_tells_which_event_wrote_it(db, talk):
+    asked = talk.user("read docs/b.md")
+    talk.read("docs/b.md")
+    talk.decided("docs/b.md holds", evidence=[asked])
+    before = db.execute("SELECT MAX(id) FROM events").fetchone()[0]
+    talk.wrote("docs/b.md", "# B\n")
+
+    drawn = db.execute(
+        "SELECT begin_event, changed_event FROM lineage_edges WHERE dst_type = 'asset' AND src_type <> 'session'"
+    ).fetchall()
+    assert drawn
+    assert all(begin <= before < changed for begin, changed in drawn), "older than the file, written with it"

@@ -24,6 +24,8 @@ def story(talk):
     talk.wrote("docs/a.md", "# A\n\nsee src/b.py\n")
     talk.wrote("src/b.py", "b = 1\n")
     talk.edited("docs/a.md", "see", "look at")
+    talk.edited("docs/a.md", "src/b.py", "nothing")
+    talk.edited("docs/a.md", "nothing", "src/b.py")  # the link is drawn again
     talk.read("docs/a.md")
     talk.tool("TodoWrite", {"todos": [{"content": "x", "status": "pending"}]})
     talk.ran("git add -A && git commit -m 'A'", "[main 1a2b3c4] A")
@@ -138,7 +140,7 @@ def test_dropping_everything_and_rebuilding_gives_the_same(db, settings, story):
         ("pending_candidates", 1),
         ("todos", 1),
         ("knowledge_assets", 2),
-        ("lineage_edges", 16),
+        ("lineage_edges", 20),
         ("thread_meta", 0),
     ],
 )

@@ -23,10 +23,9 @@ from graphsvc.api.context import Info, Sight, argument, given
 from graphsvc.api.nodes import Event
 from graphsvc.api.values import DateTime
 from graphsvc.envelope import Long
-from graphsvc.memory import changes
 from graphsvc.model import RECORD_KINDS, EventKind, NodeType
 from graphsvc.recall import scope
-from graphsvc.store import events, sessions
+from graphsvc.store import events, records, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import NO_VIEWER, visible
 
@@ -114,10 +113,9 @@ class Subscription:
             raise _bad(errors.InvalidInput("types", f"{names} has no status", ", ".join(sorted(_RECORDS))))
 
         def read(sight: Sight, event: Event) -> list[StatusChange] | None:
-            stored = events.get(sight.db, event.row.id)
             return [
                 _change(event, one)
-                for one in (changes.of(sight.db, stored) if stored is not None else ())
+                for one in records.changes(sight.db, event.row.id)
                 if one.record.type in wanted and visible(sight.db, sight.viewer, one.record.id)
             ] or None
 
@@ -171,7 +169,7 @@ def _session(sight: Sight, name: str) -> int:
     return found.number
 
 
-def _change(event: Event, change: changes.Change) -> StatusChange:
+def _change(event: Event, change: records.Change) -> StatusChange:
     return StatusChange(
         position=event.position,
         at=event.at,

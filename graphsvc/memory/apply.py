@@ -35,13 +35,14 @@ from graphsvc.model import (
     Record,
     Row,
     Session,
+    State,
     Stored,
     ToolCall,
     Version,
 )
 from graphsvc.store.view import View
 
-VERSION: Final = "4"  # of these rules and their tables: another one means that the ledger is replayed
+VERSION: Final = "5"  # of these rules and their tables: another one means that the ledger is replayed
 CREATES: Final = frozenset({"record", "propose", "supersede"})
 WRITES: Final = frozenset({"register", "write"})
 DECLARE: Final = "declare"  # what somebody says is an asset
@@ -50,6 +51,11 @@ Rows = Iterator[Row]
 
 def apply(event: Stored, view: View) -> Rows:
     """Yield the rows that this event changes. Each must be written before the next one is asked for."""
+    for row in _rows(event, view):
+        yield replace(row, changed_event=event.id) if isinstance(row, Edge) else row
+
+
+def _rows(event: Stored, view: View) -> Rows:
     if event.isolated:
         yield Hidden(event=event.id)
     yield from _session(event, view)
@@ -381,6 +387,7 @@ def _create(event: Stored, view: View) -> Rows:
         changed_event=event.id,
         changed_ts=event.ts,
     )
+    yield State(record=event.id, event=event.id, at=event.at, status=first_status(event))
     if kind is NodeType.DECISION:
         for number in evidence:
             asset = _registered(view.event(number), view)
@@ -429,10 +436,11 @@ def _move(event: Stored, view: View, action: str) -> Rows:
         return
     if action not in states.MACHINES[record.type].get(record.status, {}):
         return  # the loser of two late arrivals: the ledger keeps it, the state stands
-    superseded = action == "supersede"
+    superseded, status = action == "supersede", states.move(record.type, record.status, action)
+    yield State(record=record.id, event=event.id, at=event.at, status=status)
     yield replace(
         record,
-        status=states.move(record.type, record.status, action),
+        status=status,
         superseded_by=event.id if superseded else record.superseded_by,
         changed_event=event.id,
         changed_ts=event.ts or record.changed_ts,

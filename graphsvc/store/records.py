@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from graphsvc.model import NodeType, Record
 from graphsvc.store.database import Connection
 from graphsvc.store.view import record
 from graphsvc.store.visibility import Viewer, clause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A record that has another status than before; `before` is None for a new one."""
+
+    record: Record
+    before: str | None
+    after: str
 
 
 def get(db: Connection, number: int) -> Record | None:
@@ -47,6 +57,18 @@ def moved(db: Connection, record: Record) -> list[int]:
     )
     origin = db.execute("SELECT origin FROM events WHERE id = ?", (record.id,)).fetchone()["origin"]
     return [row["id"] for row in rows if row["id"] == record.id or json.loads(row["meta"]).get("of") == origin]
+
+
+def changes(db: Connection, event: int) -> list[Change]:
+    """List the statuses that an event changed, what it moved first. What changed nothing, a late loser, has none."""
+    rows = db.execute(
+        "SELECT r.*, s.status AS after, (SELECT b.status FROM record_states b WHERE b.record = s.record"
+        " AND b.event < s.event ORDER BY b.event DESC LIMIT 1) AS before"
+        " FROM record_states s JOIN records r ON r.id = s.record WHERE s.event = ?"
+        " ORDER BY s.record = s.event, s.record",
+        (event,),
+    )
+    return [Change(record=record(row), before=row["before"], after=row["after"]) for row in rows]
 
 
 def subjects(db: Connection, named: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:

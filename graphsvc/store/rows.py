@@ -23,6 +23,7 @@ from graphsvc.model import (
     Record,
     Row,
     Session,
+    State,
     ToolCall,
     Version,
 )
@@ -35,10 +36,16 @@ TABLES: Final[dict[type, tuple[str, tuple[str, ...]]]] = {
     Hidden: ("hidden", ("event",)),
     ToolCall: ("tool_calls", ("session", "tool_use_id")),
     Record: ("records", ("id",)),
+    State: ("record_states", ("record", "event")),
     Asset: ("knowledge_assets", ("id",)),
     Version: ("asset_versions", ("event",)),
     Mention: ("mentions", ("project", "path", "src_type", "src", "rule")),
     Edge: ("lineage_edges", ("src_type", "src", "type", "dst_type", "dst")),
+}
+# Tables that no row is put into: the one below is filled by a trigger, the other by what is delivered.
+_OTHER: Final = {
+    "past_edges": (*TABLES[Edge][1], "begin_event"),
+    "thread_meta": ("session", "key"),
 }
 
 
@@ -126,7 +133,7 @@ def differences(db: Connection, table: str) -> list[tuple[str, str]]:
 
 
 def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
-    key = ", ".join(next((key for name, key in TABLES.values() if name == table), ("session", "key")))
+    key = ", ".join({**dict(TABLES.values()), **_OTHER}[table])
     wrong: dict[str, str] = {}
     for here, there, problem in (("main", "store", "not in the ledger"), ("store", "main", "missing")):
         query = f"SELECT {key} FROM (SELECT * FROM {there}.{table} EXCEPT SELECT * FROM {here}.{table})"
@@ -138,7 +145,7 @@ def _differences(db: Connection, table: str) -> list[tuple[str, str]]:
 
 def tables() -> list[str]:
     """List the projection tables."""
-    return [*(name for name, _ in TABLES.values()), "thread_meta"]
+    return [*(name for name, _ in TABLES.values()), *_OTHER]
 
 
 def _views() -> list[str]:

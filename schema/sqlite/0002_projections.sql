@@ -58,6 +58,17 @@ CREATE INDEX records_by_project ON records (project, type, status, at);
 CREATE INDEX records_by_session ON records (session, type, status);
 CREATE INDEX records_by_successor ON records (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX records_by_key ON records (type, key, session);
+CREATE INDEX records_by_change ON records (changed_event);
+
+-- Every status a record has had, and the event that gave it.
+CREATE TABLE record_states (
+  record INTEGER NOT NULL,
+  event INTEGER NOT NULL,
+  at TEXT NOT NULL,
+  status TEXT NOT NULL,
+  PRIMARY KEY (record, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX states_by_event ON record_states (event);
 
 -- The protocol's names for the same rows (§3).
 CREATE VIEW goals AS SELECT * FROM records WHERE type = 'goal';
@@ -121,9 +132,34 @@ CREATE TABLE lineage_edges (
   begin_at TEXT NOT NULL,
   end_event INTEGER,
   end_at TEXT,
+  changed_event INTEGER NOT NULL, -- the event that wrote this row
   PRIMARY KEY (src_type, src, type, dst_type, dst)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX edges_by_dst ON lineage_edges (dst_type, dst, type);
+CREATE INDEX edges_by_change ON lineage_edges (changed_event);
+
+-- What an edge was before it was drawn again: how things stood then is still to be told.
+CREATE TABLE past_edges (
+  type TEXT NOT NULL,
+  src_type TEXT NOT NULL,
+  src INTEGER NOT NULL,
+  dst_type TEXT NOT NULL,
+  dst INTEGER NOT NULL,
+  rule TEXT NOT NULL,
+  confidence TEXT NOT NULL,
+  begin_event INTEGER NOT NULL,
+  begin_at TEXT NOT NULL,
+  end_event INTEGER,
+  end_at TEXT,
+  changed_event INTEGER NOT NULL,
+  PRIMARY KEY (src_type, src, type, dst_type, dst, begin_event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX past_edges_by_dst ON past_edges (dst_type, dst, type);
+CREATE INDEX past_edges_by_change ON past_edges (changed_event);
+CREATE TRIGGER edge_drawn_again AFTER UPDATE ON lineage_edges WHEN NEW.begin_event <> OLD.begin_event BEGIN
+  INSERT OR REPLACE INTO past_edges VALUES (OLD.type, OLD.src_type, OLD.src, OLD.dst_type, OLD.dst, OLD.rule,
+    OLD.confidence, OLD.begin_event, OLD.begin_at, OLD.end_event, OLD.end_at, OLD.changed_event);
+END;
 
 CREATE TABLE thread_meta (
   session INTEGER NOT NULL,
