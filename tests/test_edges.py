@@ -186,14 +186,14 @@ def test_edges_of_isolated_texts_are_not_those_of_shared_ones(db, talk):
     talk.session("s2").isolated()
     talk.wrote("a.md", "see b.md")
     from graphsvc.model import NodeType
-    from graphsvc.store import edges
+    from graphsvc.store.edges import hop
     from graphsvc.store.visibility import Viewer
 
     def links():
         target = _asset(db, "b.md")
         return [
             edge
-            for edge in edges.around(db, Viewer(), NodeType.ASSET, target, 99)
+            for edge in hop.around(db, Viewer(), NodeType.ASSET, target, 99)
             if edge.dst_type == "asset" == edge.src_type
         ]
 

@@ -54,8 +54,9 @@ from graphsvc.api.values import (
 from graphsvc.envelope import Long, Order
 from graphsvc.model import Direction, EdgeType, EventKind, NodeType, Record, Stored, Version
 from graphsvc.recall.targets import HIDDEN
-from graphsvc.store import assets, edges, events, lists, records, sessions
+from graphsvc.store import assets, events, lists, records, sessions
 from graphsvc.store.assets import AssetRow
+from graphsvc.store.edges import hop
 from graphsvc.store.events import EventRow
 from graphsvc.store.lists import Filter, Listed
 from graphsvc.store.sessions import SessionRow
@@ -109,7 +110,7 @@ class Linked(Node):
         first: First = TWENTY,
         after: Annotated[EdgeCursor | None, argument("The endCursor of the page before.")] = UNSET,
     ) -> LineageConnection:
-        chosen = edges.Filter(direction=direction, types=tuple(given(types) or ()), after=_edge_place(given(after)))
+        chosen = hop.Filter(direction=direction, types=tuple(given(types) or ()), after=_edge_place(given(after)))
         return _lineage(self, chosen, first)
 
 
@@ -635,13 +636,13 @@ def _below(
     return Connection(edges=found, pageInfo=page_info(found, len(rows) > first), counted=counted)
 
 
-def _lineage(node: Linked, chosen: edges.Filter, first: int) -> LineageConnection:
+def _lineage(node: Linked, chosen: hop.Filter, first: int) -> LineageConnection:
     """Return the edges of a node; they and their other ends are read for all nodes beside it."""
     beside, (kind, own) = node.beside, node.key
     sight = beside.sight
 
-    def load(rows: Sequence[Any]) -> Mapping[int, list[tuple[edges.Place, LineageEdge]]]:
-        found = edges.beside(sight.db, sight.viewer, kind, map(_number, rows), chosen, first + 1)
+    def load(rows: Sequence[Any]) -> Mapping[int, list[tuple[hop.Place, LineageEdge]]]:
+        found = hop.beside(sight.db, sight.viewer, kind, map(_number, rows), chosen, first + 1)
         ends = {end for several in found.values() for _, edge in several for end in _ends(edge)}
         known = nodes(sight, ends)
         return {
@@ -650,7 +651,7 @@ def _lineage(node: Linked, chosen: edges.Filter, first: int) -> LineageConnectio
         }
 
     def count(rows: Sequence[Any]) -> Mapping[int, tuple[int, bool]]:
-        return edges.counts_beside(sight.db, sight.viewer, kind, map(_number, rows), chosen)
+        return hop.counts_beside(sight.db, sight.viewer, kind, map(_number, rows), chosen)
 
     rows = beside.read(("lineage", chosen, first), load).get(own, [])
 
@@ -677,13 +678,13 @@ def _number(row: SessionRow | EventRow | AssetRow | Record) -> int:
     return row.key if isinstance(row, AssetRow) else row.id
 
 
-def _edge_cursor(at: edges.Place) -> Cursor:
+def _edge_cursor(at: hop.Place) -> Cursor:
     is_event, ended, begin, kind, other_type, other = at
     names = EDGE_TYPES.index(EdgeType(kind)), NODE_TYPES.index(NodeType(other_type))
     return Cursor(".".join(map(str, (is_event, ended, begin, *names, other))))
 
 
-def _edge_place(cursor: str | None) -> edges.Place | None:
+def _edge_place(cursor: str | None) -> hop.Place | None:
     if cursor is None:
         return None
     is_event, ended, begin, kind, other_type, other = map(int, cursor.split("."))

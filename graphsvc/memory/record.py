@@ -34,8 +34,9 @@ from graphsvc.model import (
     Record,
     Stored,
 )
-from graphsvc.store import assets, edges, events, records, sessions
+from graphsvc.store import assets, events, records, sessions
 from graphsvc.store.database import Connection, transaction
+from graphsvc.store.edges import hop
 from graphsvc.store.view import View
 from graphsvc.store.visibility import Viewer, visible
 
@@ -182,7 +183,7 @@ def link(db: Connection, author: Author, wanted: Link, *, now: clock.Clock = clo
         kind, source, target = _ends(db, author, wanted)
         seat = sit(db, author, source.project)
         event = draft(seat, author, EventKind.EDGE, "", _ends_meta("add", kind, source, target))
-        cycle = edges.leads(db, author.viewer, *_causal(kind, source, target), WALK)
+        cycle = hop.leads(db, author.viewer, *_causal(kind, source, target), WALK)
         stored = repeated(db, seat, author, event)
         begin = standing(db, author, seat, kind, (source.type, source.key), (target.type, target.key))
         position, duplicate = stored.id if stored is not None else begin, True

@@ -14,9 +14,10 @@ from graphsvc.recall.fit import row
 from graphsvc.recall.request import Request, call
 from graphsvc.recall.targets import HIDDEN, Found, Node, resolve
 from graphsvc.recall.targets import session as session_named
-from graphsvc.store import assets, edges, events, records, sessions
+from graphsvc.store import assets, events, records, sessions
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
+from graphsvc.store.edges import hop
 from graphsvc.store.sessions import SessionRow
 from graphsvc.store.visibility import Viewer, visible
 
@@ -173,8 +174,8 @@ def _edges_page(db: Connection, viewer: Viewer, node: Node, result: NavResult, r
     """List the edges of a node, as many as the page holds; behind the last one, that others are isolated."""
     kind, number = _key(node)
     (start,) = fit.places(request, fit.mark(request), 1) or (0,)
-    _, concealed = edges.count(db, viewer, kind, number)
-    page = edges.around(db, viewer, kind, number, request.limit + 1, offset=start)
+    _, concealed = hop.count(db, viewer, kind, number)
+    page = hop.around(db, viewer, kind, number, request.limit + 1, offset=start)
     items = [_end(db, viewer, kind, number, edge) for edge in page]
     if concealed and len(page) <= request.limit:
         items.append(_concealed(node))
@@ -184,7 +185,7 @@ def _edges_page(db: Connection, viewer: Viewer, node: Node, result: NavResult, r
 def _left_out(db: Connection, viewer: Viewer, node: Node, evidence: int) -> list[str]:
     """Say what the answer about a node does not show."""
     kind, number = _key(node)
-    known, _ = edges.count(db, viewer, kind, number, skip=_SKIPPED.get(kind, ()))
+    known, _ = hop.count(db, viewer, kind, number, skip=_SKIPPED.get(kind, ()))
     notes = []
     if known > MAX_EDGES:
         where = "; ls has all" if kind is not NodeType.SESSION else ""
@@ -294,9 +295,9 @@ def _edges(db: Connection, viewer: Viewer, node: Node) -> list[NavItem]:
     """Show the edges of a node as rows that name the other end; ends the viewer may not see are one constant row."""
     kind, number = _key(node)
     skip = _SKIPPED.get(kind, ())
-    found = edges.around(db, viewer, kind, number, MAX_EDGES, skip=skip)
+    found = hop.around(db, viewer, kind, number, MAX_EDGES, skip=skip)
     items = [_end(db, viewer, kind, number, edge) for edge in found]
-    _, concealed = edges.count(db, viewer, kind, number, skip=skip)
+    _, concealed = hop.count(db, viewer, kind, number, skip=skip)
     return [*items, _concealed(node)] if concealed else items
 
 
