@@ -29,7 +29,7 @@ from graphsvc.memory import capture, rebuild, record
 from graphsvc.memory.apply import DECLARE
 from graphsvc.model import EDGES, OWN_HOST, EdgeType, Event, EventKind, NodeType
 from graphsvc.recall.scope import Asker
-from graphsvc.store import rows, sessions
+from graphsvc.store import database, rows, sessions
 from graphsvc.store.visibility import Viewer
 
 PROJECT = "/srv/talk/harbor"
@@ -99,15 +99,25 @@ def numbered(node: dict) -> int:
     return int(node["id"].rpartition("-")[2])
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory, clock):
+    """A store of the two sessions of the café."""
+    there = Settings(home=tmp_path_factory.mktemp("imported") / "home")
+    with closing(rebuild.connect(there)) as db:
+        importing.import_files(
+            [resources.ROOT / "examples" / "demo"],
+            capture=lambda batch: capture.capture(db, batch, now=clock, history=True),
+            known=lambda _: None,
+            record=lambda *_: None,
+        )
+    return there.database
+
+
 @pytest.fixture
-def demo(db, clock):
+def demo(db, imported):
     """The two sessions of the café, with the ids that the documents name."""
-    importing.import_files(
-        [resources.ROOT / "examples" / "demo"],
-        capture=lambda batch: capture.capture(db, batch, now=clock, history=True),
-        known=lambda _: None,
-        record=lambda *_: None,
-    )
+    with closing(database.open_file(imported)) as source:
+        source.backup(db)
 
 
 # Machines
