@@ -14,6 +14,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+import stores
 from graphql import GraphQLNonNull, build_schema
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
@@ -29,7 +30,7 @@ from graphsvc.memory import capture, rebuild, record
 from graphsvc.memory.apply import DECLARE
 from graphsvc.model import EDGES, OWN_HOST, EdgeType, Event, EventKind, NodeType
 from graphsvc.recall.scope import Asker
-from graphsvc.store import database, rows, sessions
+from graphsvc.store import rows, sessions
 from graphsvc.store.visibility import Viewer
 
 PROJECT = "/srv/talk/harbor"
@@ -116,8 +117,7 @@ def imported(tmp_path_factory, clock):
 @pytest.fixture
 def demo(db, imported):
     """The two sessions of the café, with the ids that the documents name."""
-    with closing(database.open_file(imported)) as source:
-        source.backup(db)
+    stores.fill(db, imported)
 
 
 # Machines
