@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
+import commands
 import pytest
 
 from graphsvc.client import executor
@@ -44,13 +47,23 @@ def settings(home: Path) -> Settings:
     return from_environment({"GRAPHSVC_HOME": str(home)})
 
 
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that nothing was told yet; tests begin with a copy of it, for it is copied sooner than made."""
+    home = tmp_path_factory.mktemp("blank") / "home"
+    rebuild.connect(Settings(home=home)).close()
+    return home
+
+
 @pytest.fixture
-def db(settings: Settings) -> Iterator[Connection]:
+def db(settings: Settings, blank: Path) -> Iterator[Connection]:
+    if not settings.home.exists():
+        shutil.copytree(blank, settings.home)
     with closing(rebuild.connect(settings)) as connection:
         yield connection
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def clock() -> Clock:
     """Stands still, so that what was received when is the same in every run."""
     return lambda: NOW
@@ -177,40 +190,16 @@ def tool(settings: Settings) -> Callable[..., dict]:
     return tool
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a run of the program left: its exit code and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict:
-        """The one JSON line on standard output."""
-        return json.loads(self.out)
+@pytest.fixture
+def run(home: Path, tmp_path: Path) -> Callable[..., commands.Ran]:
+    """Run a command in this process: `run("ls", "--json", stdin=b"", cwd=…, env={…})`."""
+    return partial(commands.run, home, cwd=tmp_path)
 
 
 @pytest.fixture
-def run(home: Path, tmp_path: Path) -> Callable[..., Ran]:
-    """Run the real program in a process of its own: `run("ls", "--json", stdin=b"", cwd=…, env={…})`."""
-
-    def run(*arguments: str, stdin: bytes = b"", cwd: Path = tmp_path, env: dict[str, str] | None = None) -> Ran:
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("GRAPHSVC_", "XDG_", "CLAUDE"))
-        }
-        process = subprocess.run(
-            [sys.executable, "-m", "graphsvc", *arguments],
-            input=stdin,
-            capture_output=True,
-            cwd=cwd,
-            env={**kept, "GRAPHSVC_HOME": str(home), "HOME": str(tmp_path), **(env or {})},
-            timeout=300,
-            check=False,
-        )
-        return Ran(process.returncode, process.stdout.decode(), process.stderr.decode())
-
-    return run
+def program(home: Path, tmp_path: Path) -> Callable[..., commands.Ran]:
+    """Run the real program in a process of its own, called as `run` is."""
+    return partial(commands.program, home, cwd=tmp_path)
 
 
 @dataclass(frozen=True, slots=True)
