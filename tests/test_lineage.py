@@ -102,7 +102,7 @@ def test_what_is_isolated_is_a_marker_and_its_neighbours_a_flag(ask, db, story):
     private = story.user("docs/plan.md is wrong")
     story.isolated(False)
     story.decided("nobody reads docs/plan.md", evidence=[private])
-    [hidden] = [row[0] for row in db.execute("SELECT id FROM events WHERE body LIKE '%is wrong'")]
+    hidden = db.execute("SELECT id FROM events WHERE origin = ?", (private,)).fetchone()[0]
     shared = f"decision-{db.execute('SELECT MAX(id) FROM records').fetchone()[0]}"
 
     for field in (f'lineage(root: "event-{hidden}")', f'impact(root: "event-{hidden}")'):
