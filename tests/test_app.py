@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from urllib.parse import quote
 
 import httpx
 import pytest
+from forks import sooner
+from serving import serving
 
 from graphsvc import clock
 from graphsvc.api import schema
@@ -28,7 +30,7 @@ from graphsvc.errors import InvalidInput, ServiceError, StoreError
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
 from graphsvc.server.app import application
-from graphsvc.server.connections import HEAD_S, MOST
+from graphsvc.server.connections import MOST
 from graphsvc.server.guard import App, hosts
 from graphsvc.server.service import serve
 from graphsvc.server.workers import THREADS, Workers
@@ -298,54 +300,26 @@ def test_socket_that_somebody_listens_at_is_refused(settings, token):
             serve(settings)
 
 
-SERVE = """
-import sys
-from pathlib import Path
-from graphsvc import config
-from graphsvc.server.service import serve
-serve(config.from_environment(), ready_file=Path(sys.argv[1]))
-"""
-
-
 @pytest.fixture
-def service(settings, home, tmp_path):
-    """A service in a process of its own: start it with `service()`, get the process and what its ready file says."""
-    started = []
-
-    def start():
-        ready = tmp_path / "ready.json"
-        process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(ready)],
-            stderr=subprocess.PIPE,
-            env={**os.environ, "GRAPHSVC_HOME": str(home)},
-        )
-        started.append(process)
-        end = time.monotonic() + 30
-        while not ready.exists():
-            assert process.poll() is None, process.stderr.read().decode()
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        return process, json.loads(ready.read_text())
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+def service(forks, home):
+    """Start a service in a process of its own: `service()`."""
+    with ExitStack() as stack:
+        yield lambda before="": stack.enter_context(serving(forks, home, before=before))
 
 
-def over_tcp(ready, token, document):
-    host, port = ready["url"].removeprefix("http://").split(":")
+def over_tcp(url, token, document):
+    host, port = url.removeprefix("http://").split(":")
     with closing(HTTPConnection(host, int(port), timeout=30)) as connection:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         connection.request("POST", "/graphql", json.dumps({"query": document}), headers)
         return json.loads(connection.getresponse().read())
 
 
-def test_service_answers_on_both_sockets_as_the_store_does(service, settings, talk):
+def test_service_answers_on_both_sockets_as_the_store_does(service, settings, talk, tmp_path):
     talk.user("the harbour opens at nine \ud800")
     talk.wrote("docs/harbour.md")
-    process, ready = service()
+    served = service()
+    ready = json.loads((tmp_path / "ready.json").read_text())
     asked = [
         {"query": "harbour"},
         {"nav": "ls"},
@@ -356,12 +330,12 @@ def test_service_answers_on_both_sockets_as_the_store_does(service, settings, ta
 
     by_service, by_store = executor.http(settings, OWNER), executor.in_process(settings, OWNER)
 
-    assert ready["pid"] == process.pid
+    assert ready["pid"] == served.process.pid
     assert ready["socket"] == str(settings.socket)
     assert stat.S_IMODE(settings.socket.stat().st_mode) == 0o600
     assert [tool.call(one, by_service) for one in asked] == [tool.call(one, by_store) for one in asked]
-    assert over_tcp(ready, read_token(settings), "{ __typename }") == {"data": {"__typename": "Query"}}
-    assert "errors" in over_tcp(ready, "wrong", "{ __typename }")
+    assert over_tcp(ready["url"], read_token(settings), "{ __typename }") == {"data": {"__typename": "Query"}}
+    assert "errors" in over_tcp(ready["url"], "wrong", "{ __typename }")
 
 
 def test_large_text_does_not_end_every_search(service, settings, talk):
@@ -420,13 +394,13 @@ def test_store_that_cannot_be_opened_is_refused_before_anything_listens(settings
 
 
 def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
-    _, ready = service()
-    host, port = ready["url"].removeprefix("http://").split(":")
+    url = service(sooner("graphsvc.server.connections", HEAD_S=1)).url
+    host, port = url.removeprefix("http://").split(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(MOST + 10)]
     try:
-        assert "data" in over_tcp(ready, read_token(settings), "{ __typename }")
+        assert "data" in over_tcp(url, read_token(settings), "{ __typename }")
         assert executor.http(settings, OWNER)("{ __typename }", {})
-        idle[-1].settimeout(HEAD_S + 5)
+        idle[-1].settimeout(6)
         idle[-1].sendall(b"GET /hea")
         with suppress(ConnectionResetError):
             assert idle[-1].recv(1) == b"", "it is closed in the end"
@@ -436,19 +410,25 @@ def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_service_leaves_nothing_behind(service, settings, tmp_path, number):
-    process, _ = service()
+def test_service_leaves_nothing_behind(settings, tmp_path, number):
+    ready = tmp_path / "ready.json"
+    command = [sys.executable, "-m", "graphsvc", "serve", "--port", "0", "--ready-file", str(ready), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert json.loads(process.stdout.readline()) == json.loads(ready.read_text())
 
-    process.send_signal(number)
+            process.send_signal(number)
 
-    assert process.wait(30) == 0
-    assert not settings.socket.exists()
-    assert not (tmp_path / "ready.json").exists()
-    assert process.stderr.read() == b""
+            assert process.wait(30) == 0
+            assert not settings.socket.exists()
+            assert not ready.exists()
+            assert process.stderr.read() == b""
+        finally:
+            process.kill()
 
 
 def test_second_service_of_a_home_is_refused_and_a_dead_one_is_replaced(service, settings):
-    process, _ = service()
+    process = service().process
 
     with pytest.raises(StoreError, match="already"):
         serve(settings)
@@ -463,7 +443,7 @@ def test_second_service_of_a_home_is_refused_and_a_dead_one_is_replaced(service,
 
 def test_service_that_dies_is_replaced_by_the_store_for_queries_only(service, settings, talk):
     talk.user("the harbour opens at nine")
-    process, _ = service()
+    process = service().process
     execute = executor.connect(settings, OWNER)
     process.kill()
     process.wait()
@@ -474,16 +454,16 @@ def test_service_that_dies_is_replaced_by_the_store_for_queries_only(service, se
 
 
 def test_bug_reaches_neither_log_nor_answer_with_what_was_said(service, settings):
-    process, ready = service()
+    served = service()
     database.connect(settings).close()
-    over_tcp(ready, read_token(settings), '{ search(query: "canary-one") { __typename } }')
-    over_tcp(ready, "canary-two", "{ __typename }")
-    over_tcp(ready, read_token(settings), "{ canary_three }")
+    over_tcp(served.url, read_token(settings), '{ search(query: "canary-one") { __typename } }')
+    over_tcp(served.url, "canary-two", "{ __typename }")
+    over_tcp(served.url, read_token(settings), "{ canary_three }")
 
-    process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    served.process.send_signal(signal.SIGTERM)
+    served.process.wait()
 
-    assert b"canary" not in process.stderr.read()
+    assert b"canary" not in served.process.stderr.read()
 
 
 def test_request_that_takes_too_long_is_stopped_and_others_are_answered(settings, token):
