@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from urllib.parse import quote
 
@@ -26,6 +26,7 @@ from graphsvc import clock
 from graphsvc.api import schema
 from graphsvc.client import executor, tool
 from graphsvc.client.token import make_token, read_token
+from graphsvc.config import Settings
 from graphsvc.errors import InvalidInput, ServiceError, StoreError
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
@@ -47,10 +48,12 @@ def token(settings):
     return make_token(settings)
 
 
-@pytest.fixture
-def app(settings, token):
+@contextmanager
+def asked(settings):
+    """Yield what asks an app of this home as its owner."""
+    token = make_token(settings)
     app = application(settings, token=token, names=hosts(PORT))
-    yield app
+    yield Http(app, {"Authorization": f"Bearer {token}"})
     asyncio.run(end(app))
 
 
@@ -90,15 +93,24 @@ class Http:
         return self.request("POST", path, **more)
 
 
-@pytest.fixture
-def http(app, token):
-    return Http(app, {"Authorization": f"Bearer {token}"})
+@pytest.fixture(scope="module")
+def http(tmp_path_factory):
+    """For tests that store nothing."""
+    with asked(Settings(home=tmp_path_factory.mktemp("app") / "home")) as http:
+        yield http
 
 
 @pytest.fixture
-def stranger(app):
+def fresh(settings):
+    """Asks about the store of the test."""
+    with asked(settings) as http:
+        yield http
+
+
+@pytest.fixture
+def stranger(http):
     """Has no token."""
-    return Http(app, {})
+    return replace(http, headers={})
 
 
 def problem(response):
@@ -138,9 +150,9 @@ def test_guard_lets_only_the_owner_in_under_our_names(http, headers, status, cod
         assert problem(response)["message"]
 
 
-def test_repeated_host_or_token_is_refused(http, token):
+def test_repeated_host_or_token_is_refused(http):
     assert http.post(json=PING, headers=[("Host", f"localhost:{PORT}"), ("Host", "evil")]).status_code == 421
-    twice = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
+    twice = [*http.headers.items()] * 2
     assert http.post(json=PING, headers=twice).status_code == 401
 
 
@@ -223,22 +235,22 @@ def test_large_body_is_refused_while_it_arrives(http):
     assert http.post(content=b"{}", headers=announced).status_code == 413
 
 
-def test_capture_may_be_larger(http):
+def test_capture_may_be_larger(fresh):
     event = {"session_id": "s", "kind": "user_message", "origin": "o", "body": "x" * 2**21, "project": "/srv/p"}
     mutation = "mutation ($events: [EventInput!]!) { capture(events: $events) { accepted } }"
     request = {"query": mutation, "variables": {"events": [event]}}
 
-    assert http.post(json=request).status_code == 413
-    assert http.post(json=request, headers={executor.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
+    assert fresh.post(json=request).status_code == 413
+    assert fresh.post(json=request, headers={executor.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
 
 
-def test_viewer_header_says_as_whom_the_owner_asks(http, db, talk):
+def test_viewer_header_says_as_whom_the_owner_asks(fresh, db, talk):
     talk.session("港口").isolated()
     talk.user("the harbour is closed")
     request = {"query": '{ search(query: "harbour") { ... on SearchResult { results { body } } } }'}
 
-    own = http.post(json=request, headers={executor.VIEWER: quote("港口")}).json()
-    others = http.post(json=request).json()
+    own = fresh.post(json=request, headers={executor.VIEWER: quote("港口")}).json()
+    others = fresh.post(json=request).json()
 
     assert "the harbour is closed" in json.dumps(own)
     assert "the harbour is closed" not in json.dumps(others)
@@ -366,10 +378,10 @@ def test_what_the_service_stores_is_indexed_behind_the_request(service, settings
         time.sleep(0.05)
 
 
-def test_request_never_writes_the_index(http, db, talk):
+def test_request_never_writes_the_index(fresh, db, talk):
     talk.user("the harbour opens at nine")
 
-    answer = http.post(json={"query": '{ search(query: "harbour") { ... on SearchResult { results { id } } } }'})
+    answer = fresh.post(json={"query": '{ search(query: "harbour") { ... on SearchResult { results { id } } } }'})
 
     assert answer.json()["data"]["search"]["results"] == [{"id": "event-1"}]
     assert db.execute("SELECT COUNT(*) FROM read_models WHERE name = 'words'").fetchone()[0] == 0
@@ -394,13 +406,13 @@ def test_store_that_cannot_be_opened_is_refused_before_anything_listens(settings
 
 
 def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
-    url = service(sooner("graphsvc.server.connections", HEAD_S=1)).url
+    url = service(sooner("graphsvc.server.connections", HEAD_S=2)).url
     host, port = url.removeprefix("http://").split(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(MOST + 10)]
     try:
         assert "data" in over_tcp(url, read_token(settings), "{ __typename }")
         assert executor.http(settings, OWNER)("{ __typename }", {})
-        idle[-1].settimeout(6)
+        idle[-1].settimeout(2 + 5)
         idle[-1].sendall(b"GET /hea")
         with suppress(ConnectionResetError):
             assert idle[-1].recv(1) == b"", "it is closed in the end"
