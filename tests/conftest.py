@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from forks import MAIN, Forked, Forks
 
 from graphsvc.client import executor
 from graphsvc.client import tool as api_tool
@@ -206,7 +207,7 @@ def program(home: Path, tmp_path: Path) -> Callable[..., commands.Ran]:
 class Serving:
     """A service in a process of its own, asked over a real socket."""
 
-    process: subprocess.Popen[bytes]
+    process: Forked
     port: int
     token: str
 
@@ -241,8 +242,8 @@ class Serving:
     def end(self) -> str:
         """End the service and return what it wrote to standard error."""
         self.process.terminate()
-        _, written = self.process.communicate(timeout=30)
-        return written.decode()
+        self.process.wait(30)
+        return self.process.stderr.read().decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,27 +265,33 @@ class Answer:
         return errors[0].get("extensions", {}).get("code")
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """What starts processes of the program, soon."""
+    with closing(Forks()) as forks:
+        yield forks
+
+
 @pytest.fixture
-def serving(home: Path, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
-    """Start the real program's service: `serving("--log", "file", env={"GRAPHSVC_LOG": "info"})`."""
-    started = []
+def serving(home: Path, tmp_path: Path, forks: Forks) -> Iterator[Callable[..., Serving]]:
+    """Start the program's service: `serving("--log", "file", env={"GRAPHSVC_LOG": "info"})`.
 
-    def serving(*arguments: str, env: dict[str, str] | None = None, program: tuple[str, ...] = ("-m", "graphsvc")):
-        process = subprocess.Popen(
-            [sys.executable, *program, "serve", "--port", "0", "--json", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=tmp_path,
-            env={**os.environ, "GRAPHSVC_HOME": str(home), **(env or {})},
-        )
-        started.append(process)
-        said = process.stdout.readline()
-        assert said, process.stderr.read().decode()
-        ready = json.loads(said)
-        token = Path(ready["token_file"]).read_text().strip()
-        return Serving(process, int(ready["url"].rsplit(":", 1)[1]), token)
+    `before` is what of Python the process does first.
+    """
+    with ExitStack() as stack:
 
-    yield serving
-    for process in started:
-        process.kill()
-        process.communicate()
+        def serving(*arguments: str, env: dict[str, str] | None = None, before: str = ""):
+            process = forks.start(
+                *("serve", "--port", "0", "--json", *arguments),
+                env={**os.environ, "GRAPHSVC_HOME": str(home), **(env or {})},
+                cwd=tmp_path,
+                program=before + MAIN,
+            )
+            stack.enter_context(closing(process))
+            said = process.stdout.readline()
+            assert said, process.stderr.read().decode()
+            ready = json.loads(said)
+            token = Path(ready["token_file"]).read_text().strip()
+            return Serving(process, int(ready["url"].rsplit(":", 1)[1]), token)
+
+        yield serving
