@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
+import subprocess
+import sys
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -209,3 +213,16 @@ def children(pid):
 def lives(pid):
     path = Path(f"/proc/{pid}/stat")
     return path.exists() and path.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_a_process_that_was_never_asked_ends_in_silence(tmp_path):
+    """Its word that it is ready lies unread when the service is gone."""
+    here, there = socket.socketpair()
+    with there, (tmp_path / "stderr").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-P", "-m", "graphsvc.server.checker"], stdin=there, stderr=log)
+    with here:
+        assert select.select([here], [], [], DEADLINE_S)[0], "ready"
+
+    process.wait(DEADLINE_S)
+    assert (tmp_path / "stderr").read_bytes() == b""
+    assert process.returncode == 0

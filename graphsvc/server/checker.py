@@ -131,11 +131,12 @@ class Checker:
             self._process = subprocess.Popen(command, stdin=there.fileno(), stdout=subprocess.DEVNULL)  # noqa: S603 # ours
 
     def _end(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        # It first: what it has not read of ours, or we of its, would be an error of the other's connection.
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        if self._connection is not None:
+            self._connection.close()
         self._process = self._connection = None
         self._ended = time.monotonic()
 
@@ -164,7 +165,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for all its processes: the service ends this one
     with suppress(OSError):
         os.nice(_NICE)
-    with socket.socket(fileno=os.dup(0)) as connection, connection.makefile("rb") as stream:
+    with (
+        suppress(ConnectionError),  # the service is gone
+        socket.socket(fileno=os.dup(0)) as connection,
+        connection.makefile("rb") as stream,
+    ):
         connection.sendall(_READY)
         while len(head := stream.read(_FRAME.size)) == _FRAME.size:
             reads, streams, length = _FRAME.unpack(head)
