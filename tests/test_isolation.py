@@ -14,10 +14,17 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 import pytest
 import stores
-from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLUnionType, build_schema, get_named_type
+from graphql import (
+    GraphQLInterfaceType,
+    GraphQLObjectType,
+    GraphQLUnionType,
+    build_schema,
+    get_named_type,
+)
 
 from graphsvc import resources
 from graphsvc.client import tool
@@ -386,6 +393,47 @@ def _sums(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
         yield document, {"measure": measure, "by": by[:1], "zone": "UTC", **bounds}
 
 
+def _walks(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]]:
+    """Return the calls of a question about lineage: each with some of its arguments, pages by their token."""
+
+    def calls(targets: Targets, chance: random.Random, thorough: bool) -> Iterator[Call]:
+        field = SDL.query_type.fields[name]
+        moments = [*targets.moments, *(one for one in targets.ids if one.startswith("event-"))]
+        for _ in range(12 if thorough else 3):
+            possible = {
+                "direction": chance.choice(("upstream", "downstream", "both")),
+                "depth": chance.choice((1, 2, 4)),
+                "as_of": chance.choice(moments),
+                "max_nodes": chance.randint(2, 9),
+                "fanout": chance.randint(1, 4),
+                "stated": True,
+                "first": chance.randint(0, 3),
+                "mode": "subgraph",
+                "max_length": chance.randint(1, 6),
+                "project": HERE,
+                **{
+                    one: chance.sample([*get_named_type(argument.type).values], 2)
+                    for one, argument in field.args.items()
+                    if one in {"types", "nodes", "listed"}
+                },
+            }
+            given = {one: value for one, value in possible.items() if one in field.args and chance.random() < 0.4}
+            if name in {"path", "lineage_diff"}:
+                pool = targets.ids if name == "path" else moments
+                given |= {"from": chance.choice(pool), "to": chance.choice(pool)}
+            if "root" in field.args:
+                given["root"] = chance.choice(targets.ids)
+            arguments = [*given, next(one for one in ("resume", "after", "project") if one in field.args)]
+            document = _whole(
+                name,
+                ", ".join(f"${one}: {field.args[one].type}" for one in dict.fromkeys(arguments)),
+                ", ".join(f"{one}: ${one}" for one in dict.fromkeys(arguments)),
+            )
+            yield document, given
+
+    return calls
+
+
 def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield _whole("stats", "$project: String", "project: $project"), {}
     yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
@@ -402,6 +450,7 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     "node": _nodes,
     "nodes": _node_lists,
     **{name: _pages(name) for name in LISTS},
+    **{name: _walks(name) for name in ("lineage", "why", "impact", "path", "lineage_diff")},
     "aggregate": _sums,
     "stats": _counts,
     "limits": _bounds,
@@ -430,7 +479,8 @@ def _fields(kind: GraphQLObjectType, depth: int) -> str:
     inside = depth - any(one.name == "Node" for one in kind.interfaces)
     if inside < 0:
         return "{ id }"
-    return "{ " + " ".join(f"{name} {_selection(one.type, inside)}" for name, one in kind.fields.items()) + " }"
+    told = {name: one for name, one in kind.fields.items() if name != "elapsed_ms"}  # takes what it takes
+    return "{ " + " ".join(f"{name} {_selection(one.type, inside)}" for name, one in told.items()) + " }"
 
 
 def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[object]:
@@ -443,10 +493,10 @@ def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[obj
         assert "errors" not in answer, answer
         found.append(answer)
         field = next(iter(answer["data"].values()))
-        page = field.get("pageInfo") if isinstance(field, dict) else None
-        if page is None or not page["hasNextPage"]:
+        following = _following(field) if isinstance(field, dict) else {}
+        if not following:
             return found
-        given = {**given, "after": page["endCursor"]}
+        given = {**given, **following}
     while document == "tool" and len(found) < pages:
         line, code = tool.call(given, execute)
         found += [line, code]
@@ -455,6 +505,17 @@ def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[obj
             break
         given = {**given, "cursor": cursor}
     return found
+
+
+def _following(field: Mapping[str, Any]) -> dict[str, object]:
+    """Return the argument that asks for the next page, if there is one."""
+    page = field.get("pageInfo")
+    if page is not None:
+        return {"after": page["endCursor"]} if page["hasNextPage"] else {}
+    if field.get("end_cursor"):
+        return {"after": field["end_cursor"]}
+    resume = field.get("truncation", {}).get("resume")
+    return {"resume": resume} if resume else {}
 
 
 def _exported(world: World, asker: Asker) -> list[tuple[int, bytes]]:
