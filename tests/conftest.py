@@ -33,7 +33,7 @@ PROJECT = "/srv/talk/harbor"  # a path that exists on no machine: projects are k
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """GRAPHSVC_HOME of this test; nothing of the developer's own environment leaks in."""
-    for name in ("GRAPHSVC_DURABILITY", "GRAPHSVC_ORIGINS", "XDG_DATA_HOME"):
+    for name in ("GRAPHSVC_DURABILITY", "GRAPHSVC_ORIGINS", "OPENLINEAGE_URL", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GRAPHSVC_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -197,7 +197,9 @@ def run(home: Path, tmp_path: Path) -> Callable[..., Ran]:
 
     def run(*arguments: str, stdin: bytes = b"", cwd: Path = tmp_path, env: dict[str, str] | None = None) -> Ran:
         kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("GRAPHSVC_", "XDG_", "CLAUDE"))
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GRAPHSVC_", "OPENLINEAGE_", "XDG_", "CLAUDE"))
         }
         process = subprocess.run(
             [sys.executable, "-m", "graphsvc", *arguments],
