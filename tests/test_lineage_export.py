@@ -84,9 +84,8 @@ def read_dot(text: str):
             nodes.append(values)
     edges = []
     for edge in graph.get_edges():
-        values = {
-            name: undotted(value) for name, value in edge.get_attributes().items() if name not in {"label", "style"}
-        }
+        values = {name: undotted(value) for name, value in edge.get_attributes().items() if name != "label"}
+        assert (values.pop("style", None) == "dashed") is ("end_event" in values)
         edges.append({"source": names[edge.get_source()], "target": names[edge.get_destination()], **values})
     return nodes, edges, about
 
