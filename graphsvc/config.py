@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +21,15 @@ _DEFAULT_PORT: Final = re.compile(r"http://.*:80|https://.*:443")  # which no br
 class Settings:
     """`durability` normal survives the death of a process, full survives the loss of power too.
 
-    `origins` are the pages beside its own that may use the service.
+    `origins` are the pages beside its own that may use the service. `openlineage` is where the service sends what was
+    written and read, as it was given: it may hold a password, and only the service looks whether it is an address.
     """
 
     home: Path
     durability: str = "normal"
     log: str = "warning"  # what the service logs: this and what is more serious
     origins: frozenset[str] = frozenset()
+    openlineage: str | None = field(default=None, repr=False)
 
     @property
     def database(self) -> Path:
@@ -58,7 +60,8 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
     if log not in LOG_LEVELS:
         raise InvalidInput("GRAPHSVC_LOG", f"{log!r} is unknown", ", ".join(LOG_LEVELS))
     origins = _origins(env.get("GRAPHSVC_ORIGINS", ""))
-    return Settings(home=path, durability=durability, log=log, origins=origins)
+    openlineage = env.get("OPENLINEAGE_URL") or None
+    return Settings(home=path, durability=durability, log=log, origins=origins, openlineage=openlineage)
 
 
 def make_home(settings: Settings) -> None:

@@ -62,5 +62,9 @@ def program(home: Path, *arguments: str, cwd: Path, stdin: bytes = b"", env: dic
 
 def _environment(home: Path, env: dict[str, str] | None) -> dict[str, str]:
     """Add this home and `env` to what the tests run in, without what is the developer's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHSVC_", "XDG_", "CLAUDE"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GRAPHSVC_", "OPENLINEAGE_", "XDG_", "CLAUDE"))
+    }
     return {**kept, "GRAPHSVC_HOME": str(home), "HOME": str(home.parent), **(env or {})}

@@ -35,7 +35,7 @@ PROJECT = "/srv/talk/harbor"  # a path that exists on no machine: projects are k
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """GRAPHSVC_HOME of this test; nothing of the developer's own environment leaks in."""
-    for name in ("GRAPHSVC_DURABILITY", "GRAPHSVC_ORIGINS", "XDG_DATA_HOME"):
+    for name in ("GRAPHSVC_DURABILITY", "GRAPHSVC_ORIGINS", "OPENLINEAGE_URL", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GRAPHSVC_HOME", str(tmp_path / "home"))
     return tmp_path / "home"

@@ -421,6 +421,8 @@ def _walks(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]
             if name in {"path", "lineage_diff"}:
                 pool = targets.ids if name == "path" else moments
                 given |= {"from": chance.choice(pool), "to": chance.choice(pool)}
+            if "format" in field.args:
+                given["format"] = chance.choice(("json", "csv", "mermaid", "openlineage"))
             if "root" in field.args:
                 given["root"] = chance.choice(targets.ids)
             arguments = [*given, next(one for one in ("resume", "after", "project") if one in field.args)]
@@ -450,7 +452,7 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     "node": _nodes,
     "nodes": _node_lists,
     **{name: _pages(name) for name in LISTS},
-    **{name: _walks(name) for name in ("lineage", "why", "impact", "path", "lineage_diff")},
+    **{name: _walks(name) for name in ("lineage", "lineage_export", "why", "impact", "path", "lineage_diff")},
     "aggregate": _sums,
     "stats": _counts,
     "limits": _bounds,

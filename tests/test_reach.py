@@ -268,7 +268,7 @@ def test_a_long_chain_is_walked_to_its_end(db, talk):
     nodes = [one for answer in answers for one in answer.nodes]
     assert [one.depth for one in nodes] == list(range(length + 1))
     assert sum(len(answer.edges) for answer in answers) == length
-    assert not answers[-1].truncation.truncated()
+    assert not answers[-1].truncation.truncated
 
 
 def test_a_hub_shows_a_few_and_counts_all(db, talk):

@@ -128,7 +128,7 @@ def test_pages_join_to_the_whole_walk(db, history):
         assert set(nodes) == {one.id for one in whole.nodes}
         assert edges_of(answers) == edges_of([whole])
         assert all(len(one.nodes) <= budget.nodes and len(one.edges) <= budget.edges for one in answers)
-        assert all(one.truncation.truncated() for one in answers[:-1])
+        assert all(one.truncation.truncated for one in answers[:-1])
         assert answers[-1].truncation.reasons == whole.truncation.reasons
 
 

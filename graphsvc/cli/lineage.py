@@ -16,6 +16,7 @@ from graphsvc.model import Direction, EdgeType, NodeType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_FORMATS: Final = ("mermaid", "dot", "graphml", "openlineage", "csv", "json")
 _ASKED: Final = frozenset({"viewer", "project", "as_json"})
 _DIRECTION = click.option("--direction", type=click.Choice([one.value for one in Direction]), help="Where to go.")
 _DEPTH = click.option("--depth", type=int, metavar="N", help="Most edges from ID.")
@@ -54,6 +55,7 @@ def _with(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     click.option("--max-edges", type=int, metavar="N", help="Most edges of an answer (600, at most 6000)."),
     click.option("--fanout", type=int, metavar="N", help="Most neighbours of a node a side (25, at most 200)."),
     _RESUME,
+    click.option("--export", "format", type=click.Choice(_FORMATS), help="Print it as text for another program."),
 )
 def lineage(**given: object) -> None:
     """Show the part of the graph around ID: any target, such as decision-41, docs/ordering.md, a session.
@@ -62,8 +64,19 @@ def lineage(**given: object) -> None:
     graphsvc lineage docs/ordering.md
     graphsvc lineage decision-41 --direction downstream --depth 3
     graphsvc lineage docs/ordering.md --as-of 2026-11-04
+    graphsvc lineage docs/ordering.md --export mermaid
     """
-    walk("lineage", given)
+    if given["format"] is None:
+        walk("lineage", given)
+        return
+    if given["resume"] is not None:
+        raise InvalidInput("export", "is of one whole answer", "--max-nodes in place of --resume")
+    got = _asked("lineage_export", given)
+    from graphsvc import render
+
+    render.write(got["text"] if got["text"].endswith("\n") else f"{got['text']}\n")
+    if got["truncation"]["truncated"]:
+        render.say(f"not all: {', '.join(got['truncation']['reasons'])}")
 
 
 @click.command(cls=Command, short_help="What came of something, counted and listed.")

@@ -4,9 +4,6 @@ An answer without truncation is a promise: nothing that the viewer may see was l
 dataclasses are the GraphQL types.
 """
 
-# A decorator of strawberry has no type:
-# mypy: disallow-untyped-decorators=False
-
 from __future__ import annotations
 
 from enum import StrEnum
@@ -58,19 +55,28 @@ class Link:
 
 @strawberry.type(description="What was left out of an answer.")
 class Truncation:
-    reasons: list[Reason] = strawberry.field(description="Why; nothing when the answer is complete.")
-    depth: int = strawberry.field(description="Of the deepest node returned.")
-    seen: Long = strawberry.field(description="Nodes that were reached, returned or not: at least so many are there.")
+    reasons: list[Reason] = strawberry.field(
+        default_factory=list, description="Why; nothing when the answer is complete."
+    )
+    depth: int = strawberry.field(default=0, description="Of the deepest node returned.")
+    seen: Long = strawberry.field(
+        default=Long(0), description="Nodes that were reached, returned or not: at least so many are there."
+    )
     frontier: list[strawberry.ID] = strawberry.field(
-        description="Nodes whose neighbours were not all looked at, the first 20 of them: roots to go on from."
+        default_factory=list,
+        description="Nodes whose neighbours were not all looked at, the first 20 of them: roots to go on from.",
     )
     resume: str | None = strawberry.field(
-        description="Goes on with this walk: what it returns then was not returned before. It is of this question only."
+        default=None,
+        description="Goes on with this walk: it returns what was not returned before. It is of this question only.",
     )
 
-    @strawberry.field(description="Whether something was left out. When false, the answer is all there is.")
-    def truncated(self) -> bool:
-        return bool(self.reasons)
+    truncated: bool = strawberry.field(
+        default=False, description="Whether something was left out. When false, the answer is all there is."
+    )
+
+    def __post_init__(self) -> None:
+        self.truncated = bool(self.reasons)
 
 
 @strawberry.type(description="Which state of the ledger an answer tells, and who told it.")
@@ -80,10 +86,10 @@ class Freshness:
     graph: Long = strawberry.field(description="Position up to which the engine knew the ledger.")
     elapsed_ms: float = strawberry.field(description="How long it took, in milliseconds.")
     as_of: str | None = strawberry.field(default=None, description="The moment that was asked for.")
+    lag: Long = strawberry.field(default=Long(0), description="How many events the engine is behind.")
 
-    @strawberry.field(description="How many events the engine is behind.")
-    def lag(self) -> Long:
-        return Long(self.ledger - self.graph)
+    def __post_init__(self) -> None:
+        self.lag = Long(self.ledger - self.graph)
 
 
 @strawberry.type(description="The part of the graph around a node, breadth first.")

@@ -30,6 +30,7 @@ from graphsvc.server.exchange import Question, Refused
 from graphsvc.server.guard import App, Guard, Owner, asked, on_socket
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
+from graphsvc.server.openlineage import Pusher, endpoint
 from graphsvc.server.pages import File
 from graphsvc.server.streams.answers import Streams, refused
 from graphsvc.server.streams.sockets import Conversation
@@ -51,19 +52,25 @@ def application(
 ) -> App:
     """Build the app behind its guard: it answers to the Host values `names`, and a browser finds it at `url`.
 
-    Streams end when `stopping` is set: a server that stops waits for them.
+    Streams end when `stopping` is set: a server that stops waits for them. Raise InvalidInput when the settings name no
+    address for OpenLineage.
     """
     workers, checker, indexer, served = Workers(settings), Checker(), Indexer(settings), pages.files()
     streams = Streams(workers, checker, indexer.wake, stopping or asyncio.Event())
+    pusher = Pusher(settings, endpoint(settings.openlineage)) if settings.openlineage else None
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         indexer.start()
+        if pusher is not None:
+            pusher.start()
         watching = asyncio.create_task(streams.tail.watch())
         yield
         streams.stopping.set()
         watching.cancel()
         await asyncio.to_thread(indexer.stop)
+        if pusher is not None:
+            await asyncio.to_thread(pusher.stop)
         await asyncio.to_thread(workers.close)
         checker.close()
 

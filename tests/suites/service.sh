@@ -42,10 +42,10 @@ finish() { # end the service; it must still be there, and have logged no bug
   fi
 }
 
-npm_install() { # the packages of the lock, into $work
+npm_install() { # the packages of the lock in a folder (left out, of this one), into $work
   for program in node npm; do
     [ -n "$(command -v "$program")" ] || skip "there is no $program"
   done
-  cp "$suites"/{package.json,package-lock.json,.npmrc} "$suites"/*.mjs "$work"
+  cp "${1:-$suites}"/{package.json,package-lock.json} "$suites"/.npmrc "$suites"/*.mjs "$work"
   (cd "$work" && npm ci --ignore-scripts --no-audit --no-fund --silent) || skip 'npm could not install the packages'
 }

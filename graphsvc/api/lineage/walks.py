@@ -19,9 +19,10 @@ from graphsvc.api import nodes
 from graphsvc.api.context import Info, Sight, argument, given, sight
 from graphsvc.api.nodes import Isolated
 from graphsvc.api.values import InvalidInput, NotFound
-from graphsvc.lineage import reach
-from graphsvc.lineage.answer import Impact, Lineage, LineageDiff, PathMode, PathSet
+from graphsvc.lineage import export, reach
+from graphsvc.lineage.answer import Impact, Lineage, LineageDiff, PathMode, PathSet, Truncation
 from graphsvc.lineage.diff import lineage_diff
+from graphsvc.lineage.export import ExportFormat
 from graphsvc.lineage.walk import HARD, MAX_DEPTH, Asked, Budget, lineage
 from graphsvc.model import Direction, EdgeType, NodeType
 from graphsvc.recall import targets
@@ -69,6 +70,19 @@ DiffOutcome = Annotated[
 ]
 
 
+@strawberry.type(description="A lineage as text for other programs.")
+class Exported:
+    format: ExportFormat = strawberry.field(description="Of the text.")
+    text: str = strawberry.field(description="The whole of it; it says so itself when the lineage is truncated.")
+    truncation: Truncation = strawberry.field(description="Whether the lineage in it is all there is.")
+
+
+ExportOutcome = Annotated[
+    Exported | NotFound | Isolated | InvalidInput,
+    strawberry.union("ExportOutcome", description=f"The text; {_OTHERS}"),
+]
+
+
 @strawberry.type
 class LineageQuery:
     @strawberry.field(description="The part of the graph around a node, breadth first, as far as the bounds allow.")
@@ -98,6 +112,33 @@ class LineageQuery:
             resume=given(resume),
         )
         return _answer(info, project, lambda seen, key: lineage(seen.db, seen.viewer, key, asked), start)
+
+    @strawberry.field(description="The part of the graph around a node as text: a diagram, a graph file, events, rows.")
+    def lineage_export(
+        self,
+        info: Info,
+        start: Root,
+        form: Annotated[ExportFormat, argument("What to write.", "format")],
+        direction: Way = Direction.BOTH,
+        depth: Annotated[int, argument(f"Most edges from the root, up to {MAX_DEPTH}.")] = 2,
+        types: EdgeTypes = UNSET,
+        nodes: NodeTypes = UNSET,
+        stated: Stated = False,
+        as_of: AsOf = UNSET,
+        max_nodes: MaxNodes = _USUAL.nodes,
+        max_edges: MaxEdges = _USUAL.edges,
+        fanout: Fanout = _USUAL.fanout,
+        project: Project = UNSET,
+    ) -> ExportOutcome:
+        budget = Budget(nodes=max_nodes, edges=max_edges, fanout=fanout)
+        chosen = _filter(types, nodes, stated)
+        asked = Asked(direction=direction, depth=depth, chosen=chosen, as_of=given(as_of), budget=budget)
+
+        def ask(seen: Sight, key: Key) -> Exported:
+            answer = lineage(seen.db, seen.viewer, key, asked)
+            return Exported(format=form, text=export.write(answer, form), truncation=answer.truncation)
+
+        return _answer(info, project, ask, start)
 
     @strawberry.field(description="Why something is as it is: what it came from, upstream.")
     def why(
