@@ -12,11 +12,11 @@ import pytest
 from histories import Oracle, reach, tell
 
 from graphsvc.errors import InvalidInput, NotFoundError
-from graphsvc.lineage import walk
 from graphsvc.lineage.answer import Reason
 from graphsvc.lineage.walk import HARD, Asked, Budget, lineage
 from graphsvc.memory import rebuild
 from graphsvc.model import Direction, EdgeType, NodeType
+from graphsvc.store.edges import walk as edges
 from graphsvc.store.edges.walk import Filter
 from graphsvc.store.visibility import Viewer
 
@@ -196,9 +196,9 @@ def test_cycles_are_told(db, talk):
 def test_flipping_any_row_of_the_orientation_is_noticed(db, talk, monkeypatch, kind):
     tell(talk, 3)
     oracle = Oracle(db)
-    flipped = frozenset(walk.CAUSE_FIRST ^ {kind})
-    monkeypatch.setattr("graphsvc.store.edges.walk.CAUSE_FIRST", flipped)
-    monkeypatch.setattr("graphsvc.store.edges.walk._CAUSES", ", ".join(f"'{one}'" for one in sorted(flipped)))
+    other = {Direction.UPSTREAM: Direction.DOWNSTREAM, Direction.DOWNSTREAM: Direction.UPSTREAM}
+    flipped = {row: other[side] if row[1] == kind else side for row, side in edges._SIDES.items()}
+    monkeypatch.setattr(edges, "_SIDES", flipped)
     graph = oracle.graph()
     graph.remove_node("")
 

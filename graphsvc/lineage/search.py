@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from graphsvc.model import Direction
+from graphsvc.model import Direction, EdgeType
 from graphsvc.store.edges.walk import START, Degree, Key, Mark, Neighbour, Neighbours
 
 SIDES: Final = (Direction.UPSTREAM, Direction.DOWNSTREAM)
+_FEW, _PAGE = 4, 256  # neighbours that are looked at first, and then, for one that was not met
 _CHUNK: Final = 128  # nodes whose neighbours are read together
-_SMALL: Final = 256  # edges of a node up to which all are read at once
+_SMALL: Final = 2  # rounds in which a node shows all its neighbours on a side, for them to be read at once
 
 
 class Search:
@@ -77,7 +78,7 @@ class Search:
         """Read the neighbours of those of the nodes that do not have very many."""
         missing = [node for node in nodes if node not in self._beside]
         counts = self.degrees(missing)
-        small = [node for node in missing if counts[node].upstream + counts[node].downstream <= _SMALL]
+        small = [node for node in missing if counts[node].upstream + counts[node].downstream <= _SMALL * self._fanout]
         found = self._near.beside(small) if small else {}
         self._beside.update({node: found.get(node, []) for node in small})
 
@@ -94,6 +95,10 @@ class Search:
         listed = self._beside.get(node)
         if listed is not None:
             return any(one.other not in self.depth for one in listed if one.side in self._sides)
+        degree = self._degrees[node]
+        edges = {Direction.UPSTREAM: degree.upstream, Direction.DOWNSTREAM: degree.downstream}
+        if any(edges[side] > len(EdgeType) * len(self.depth) for side in self._sides):
+            return True  # more than all that were met could have
         return any(one.other not in self.depth for side in self._sides for one in self._all(node, side))
 
     def _expand(self) -> None:
@@ -129,7 +134,7 @@ class Search:
             self.open.append((node, side, behind[self._fanout - 1].mark))
 
     def _all(self, node: Key, side: Direction) -> Iterator[Neighbour]:
-        mark = START
-        while listed := self._near.behind(node, side, mark, _SMALL):
+        mark, most = START, _FEW
+        while listed := self._near.behind(node, side, mark, most):
             yield from listed
-            mark = listed[-1].mark
+            mark, most = listed[-1].mark, min(4 * most, _PAGE)

@@ -23,6 +23,14 @@ START: Final[Mark] = ("", "", 0)
 _COLUMNS: Final = ", ".join(f"g.{item.name}" for item in fields(Edge))
 _KEY: Final = "g.src_type, g.src, g.type, g.dst_type, g.dst"
 _CAUSES: Final = ", ".join(f"'{kind}'" for kind in sorted(CAUSE_FIRST))
+_ENDS: Final = ("dst", "src")  # which end of an edge is the far one
+# Where the far end lies: an edge that runs from cause to result leads downstream to its target.
+_SIDES: Final = {
+    (far, str(kind)): Direction.DOWNSTREAM if (kind in CAUSE_FIRST) == (far == "dst") else Direction.UPSTREAM
+    for far in _ENDS
+    for kind in EdgeType
+}
+_BEGIN, _PLACE, _FAR = 7, len(fields(Edge)), len(fields(Edge)) + 1  # columns of a row that is read
 _NODES: Final = {str(kind): kind for kind in NodeType}
 _NAMED: Final = (
     "(SELECT json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS number FROM json_each(?)) f"
@@ -86,55 +94,55 @@ class Neighbours:
         self._open = not db.execute("SELECT EXISTS (SELECT 1 FROM hidden)").fetchone()[0]
         self._types = chosen.edges or tuple(EdgeType)
         self._tables = ("lineage_edges",) if moment.now else ("lineage_edges", "past_edges")
+        self._conditions = {far: (self._where(far), self._shown(far), self._number(far)) for far in _ENDS}
 
     def degrees(self, nodes: Iterable[Key]) -> dict[Key, Degree]:
         """Count the edges of several nodes. One that was drawn again counts once."""
         named = _json(nodes)
-        found: dict[Key, Degree] = {}
-        for far in ("dst", "src"):
-            where, values = self._where(far)
-            shown, more = self._shown(far)
+        parts: list[str] = []
+        values: list[object] = []
+        for far in _ENDS:
+            (where, about), (shown, more), _ = self._conditions[far]
             edges = "COUNT(*)" if self._moment.now else f"COUNT(DISTINCT type || ' ' || {far}_type || ' ' || {far})"
             union = " UNION ALL ".join(
                 f"SELECT g.*, {shown} AS shown FROM {_NAMED} CROSS JOIN {table} g ON {_joined(far)} WHERE {where}"
                 for table in self._tables
             )
             near = _near(far)
-            rows = self._db.execute(
-                f"SELECT {near}_type AS kind, {near} AS number, type IN ({_CAUSES}) AS causes, shown, {edges} AS edges"
-                f" FROM ({union}) GROUP BY {near}_type, {near}, causes, shown",
-                [*more, named, *values] * len(self._tables),
+            parts.append(
+                f"SELECT {near}_type, {near}, (type IN ({_CAUSES})) = {int(far == 'dst')} AS down, shown, {edges}"
+                f" FROM ({union}) GROUP BY {near}_type, {near}, down, shown"
             )
-            for row in rows:
-                key = NodeType(row["kind"]), row["number"]
-                up, down, hidden = _counted(found.get(key))
-                if not row["shown"]:
-                    hidden = True
-                elif _side(bool(row["causes"]), far) is Direction.UPSTREAM:
-                    up += row["edges"]
-                else:
-                    down += row["edges"]
-                found[key] = Degree(up, down, hidden)
-        return found
+            values += [*more, named, *about] * len(self._tables)
+        found: dict[Key, tuple[int, int, bool]] = {}
+        for kind, number, down, shown, edges in self._db.execute(" UNION ALL ".join(parts), values):
+            key = _NODES[kind], number
+            ups, downs, hidden = found.get(key, (0, 0, False))
+            if not shown:
+                found[key] = (ups, downs, True)
+            else:
+                found[key] = (ups, downs + edges, hidden) if down else (ups + edges, downs, hidden)
+        return {node: Degree(*counted) for node, counted in found.items()}
 
     def beside(self, nodes: Iterable[Key]) -> dict[Key, list[Neighbour]]:
         """List all neighbours of several nodes, each in order."""
         named = _json(nodes)
+        values: list[object] = [named]
+        sources = [(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)}", values) for far in _ENDS]
         found: dict[Key, list[Neighbour]] = {}
-        for far in ("dst", "src"):
-            for one in self._read(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)}", [named]):
-                found.setdefault((_NODES[one.row[f"{_near(far)}_type"]], one.row[_near(far)]), []).append(one)
-        return {node: _ordered(listed) for node, listed in found.items()}
+        for one in self._read(sources):
+            row = one.row
+            near = (_NODES[row[1]], row[2]) if row[_FAR] == "dst" else (_NODES[row[3]], row[4])
+            found.setdefault(near, []).append(one)
+        return {node: self._ordered(listed) for node, listed in found.items()}
 
     def others(self, nodes: Iterable[Key], direction: Direction) -> dict[Key, list[Key]]:
         """List the other ends of the edges of several nodes, each once, in the order of their types and numbers."""
         named = _json(nodes)
         found: dict[Key, set[tuple[NodeType, int, int]]] = {}
-        for far in ("dst", "src"):
-            types = [one for one in self._types if direction in {_side(one in CAUSE_FIRST, far), Direction.BOTH}]
-            where, values = self._where(far)
-            shown, more = self._shown(far)
-            number, place = self._number(far)
+        for far in _ENDS:
+            types = [one for one in self._types if direction in {_SIDES[far, one], Direction.BOTH}]
+            (where, values), (shown, more), (number, place) = self._conditions[far]
             near = _near(far)
             for table in self._tables:
                 rows = self._db.execute(
@@ -151,8 +159,8 @@ class Neighbours:
         """List the next neighbours of one node on one side, behind a mark, in order."""
         listed: list[Neighbour] = []
         for kind in sorted(one for one in self._types if one >= mark[0]):
-            far = "dst" if _side(kind in CAUSE_FIRST, "dst") is side else "src"
-            number, values = self._number(far)
+            far = "dst" if _SIDES["dst", kind] is side else "src"
+            number, values = self._conditions[far][2]
             near = _near(far)
             # A statement for each type, so that the index leads to the mark.
             after = (
@@ -161,48 +169,72 @@ class Neighbours:
             )
             order = f" ORDER BY g.{far}_type, {number} LIMIT ?"
             behind = mark[1:] if kind == mark[0] else START[1:]
-            listed += self._read(far, after, [*node, kind, *values, *behind], order, [*values, most - len(listed)])
+            wanted = [(far, after, [*node, kind, *values, *behind])]
+            listed += self._read(wanted, order, [*values, most - len(listed)])
             if len(listed) >= most:
                 break
-        return _ordered(listed)[:most]
+        return self._ordered(listed)[:most]
 
     def between(self, node: Key, others: Iterable[Key]) -> list[Neighbour]:
         """List the edges from one node to any of several others, and back, in order."""
         named = _json(others)
-        listed: list[Neighbour] = []
-        for far in ("dst", "src"):
-            near = _near(far)
-            join = (
-                f"{_NAMED} CROSS JOIN {{table}} g ON g.{near}_type = ? AND g.{near} = ?"
-                f" AND g.{far}_type = f.kind AND g.{far} = f.number"
+        sources = [
+            (
+                far,
+                f"{_NAMED} CROSS JOIN {{table}} g ON g.{_near(far)}_type = ? AND g.{_near(far)} = ?"
+                f" AND g.{far}_type = f.kind AND g.{far} = f.number",
+                [named, *node],
             )
-            listed += self._read(far, join, [named, *node])
-        return _ordered(listed)
+            for far in _ENDS
+        ]
+        return self._ordered(self._read(sources))
 
     def _read(
-        self, far: str, source: str, values: Sequence[object], order: str = "", last: Sequence[object] = ()
+        self, sources: Sequence[tuple[str, str, list[object]]], order: str = "", last: Sequence[object] = ()
     ) -> Iterator[Neighbour]:
-        where, more = self._where(far)
-        shown, visible = self._shown(far)
-        number, place = self._number(far)
-        columns, joined = f"{_COLUMNS}, {number} AS place", "AND" if " WHERE " in source else "WHERE"
-        for table in self._tables:
-            # Of several intervals of one edge the newest, so that a limit counts edges.
-            past = table == "past_edges"
-            chosen, grouped = (f"{columns}, MAX(g.begin_event)", f" GROUP BY {_KEY}") if past else (columns, "")
-            rows = self._db.execute(
-                f"SELECT {chosen} FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}{order}",
-                [*place, *values, *more, *visible, *last],
-            )
-            sides = {kind: _side(kind in CAUSE_FIRST, far) for kind in EdgeType}
-            for row in rows:
-                kind, other = row["type"], _NODES[row[f"{far}_type"]]
-                yield Neighbour((other, row[far]), sides[kind], (kind, other, row["place"]), row["begin_event"], row)
+        """Read edges from sources, each with its far end and its parameters."""
+        parts: list[str] = []
+        values: list[object] = []
+        for far, source, own in sources:
+            (where, more), (shown, visible), (number, place) = self._conditions[far]
+            joined = "AND" if " WHERE " in source else "WHERE"
+            for table in self._tables:
+                # Of several intervals of one edge the newest, so that a limit counts edges.
+                newest, grouped = (
+                    (", MAX(g.begin_event)", f" GROUP BY {_KEY}") if table == "past_edges" else ("", ", 0")
+                )
+                grouped = grouped if newest else ""
+                parts.append(
+                    f"SELECT {_COLUMNS}, {number} AS place, '{far}' AS far{newest or ', 0'}"
+                    f" FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}"
+                )
+                values += [*place, *own, *more, *visible]
+        if order:
+            parts = [f"SELECT * FROM ({part}{order})" for part in parts]
+            values = [one for part in _split(values, len(parts)) for one in (*part, *last)]
+        for row in self._db.execute(" UNION ALL ".join(parts), values):
+            kind, far = row[0], row[_FAR]
+            other, number = (_NODES[row[3]], row[4]) if far == "dst" else (_NODES[row[1]], row[2])
+            yield Neighbour((other, number), _SIDES[far, kind], (kind, other, row[_PLACE]), row[_BEGIN], row)
+
+    def _ordered(self, listed: Iterable[Neighbour]) -> list[Neighbour]:
+        """Sort neighbours, upstream first; of the intervals of one edge the newest stays."""
+        if self._moment.now:
+            return sorted(listed, key=_order)
+        newest: dict[tuple[Mark, Key, Direction], Neighbour] = {}
+        for one in listed:
+            known = newest.get((one.mark, one.other, one.side))
+            if known is None or known.begin < one.begin:
+                newest[one.mark, one.other, one.side] = one
+        return sorted(newest.values(), key=_order)
 
     def _where(self, far: str) -> tuple[str, list[object]]:
         """Which edges there are for the viewer at the moment, by type, whoever may see their other ends."""
-        parts = [f"g.type IN ({_marks(self._types)})"]
-        values: list[object] = [*self._types]
+        parts: list[str] = []
+        values: list[object] = []
+        if self._chosen.edges:
+            parts.append(f"g.type IN ({_marks(self._types)})")
+            values += self._types
         if self._chosen.nodes:
             parts.append(f"(g.{far}_type IN ({_marks(self._chosen.nodes)}) OR (g.{far}_type = ? AND g.{far} = ?))")
             values += [*self._chosen.nodes, *self._root]
@@ -221,9 +253,9 @@ class Neighbours:
             parts.append(condition)
             values += more
         reach, project = self._viewer.reach("s.project")
+        within = "1" if not project else f"EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.{far} AND {reach})"
         parts.append(
-            f"CASE WHEN g.{far}_type = 'session'"
-            f" THEN EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.{far} AND {reach})"
+            f"CASE WHEN g.{far}_type = 'session' THEN {within}"
             # A host may name as basis what only moved a record.
             f" WHEN g.{far}_type NOT IN ('asset', 'event') THEN EXISTS (SELECT 1 FROM records r WHERE r.id = g.{far})"
             " ELSE 1 END"
@@ -276,11 +308,6 @@ class Neighbours:
         return f"CASE g.{far}_type WHEN 'asset' THEN {first} ELSE g.{far} END", values
 
 
-def latest(moment: Moment) -> tuple[int, str]:
-    """Return the last position and the last time of a moment; what is behind all others where it does not say."""
-    return moment.position if moment.position is not None else 2**62, moment.at or "~"
-
-
 def _near(far: str) -> str:
     return "src" if far == "dst" else "dst"
 
@@ -290,23 +317,19 @@ def _joined(far: str) -> str:
     return f"g.{near}_type = f.kind AND g.{near} = f.number"
 
 
-def _side(causes: bool, far: str) -> Direction:
-    """Say where the far end of an edge lies: one that runs from cause to result leads downstream to its target."""
-    return Direction.DOWNSTREAM if causes == (far == "dst") else Direction.UPSTREAM
+def latest(moment: Moment) -> tuple[int, str]:
+    """Return the last position and the last time of a moment; what is behind all others where it does not say."""
+    return moment.position if moment.position is not None else 2**62, moment.at or "~"
 
 
-def _ordered(listed: Iterable[Neighbour]) -> list[Neighbour]:
-    """Sort neighbours, upstream first; of the intervals of one edge the newest stays."""
-    newest: dict[tuple[Mark, Key, Direction], Neighbour] = {}
-    for one in listed:
-        known = newest.get((one.mark, one.other, one.side))
-        if known is None or known.begin < one.begin:
-            newest[one.mark, one.other, one.side] = one
-    return sorted(newest.values(), key=lambda one: (one.side is Direction.DOWNSTREAM, one.mark, one.other[1]))
+def _order(one: Neighbour) -> tuple[bool, Mark, int]:
+    return one.side is Direction.DOWNSTREAM, one.mark, one.other[1]
 
 
-def _counted(degree: Degree | None) -> tuple[int, int, bool]:
-    return (degree.upstream, degree.downstream, degree.hidden) if degree else (0, 0, False)
+def _split(values: list[object], parts: int) -> Iterator[list[object]]:
+    """Cut a list into equal parts."""
+    size = len(values) // parts
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _json(nodes: Iterable[Key]) -> str:
