@@ -92,6 +92,7 @@ class Search:
 
     def beyond(self, node: Key) -> bool:
         """Say whether a node has neighbours in the direction of the walk that were not met."""
+        self.read([node])
         listed = self._beside.get(node)
         if listed is not None:
             return any(one.other not in self.depth for one in listed if one.side in self._sides)
