@@ -19,6 +19,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from graphsvc.store import visibility
 
@@ -27,6 +28,7 @@ Answer = Mapping[str, object]
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BLANK: Final = re.compile(r"\s+")
 _BODY: Final = 600  # characters of a hit on a terminal; `cat` has the rest
+_STEP: Final = 300  # characters of a step of a tree
 _STYLES: Final = {"id": "cyan", "host": "cyan", "session": "cyan", "note": "dim"}
 _WRAP: Final = frozenset({"found", "problem", "text", "what to do", "where"})
 
@@ -72,6 +74,20 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for row in cells:
         grid.add_row(*(Text(row[index]) for index in shown))
     Console(highlight=False).print(grid)
+
+
+def tree(root: str, steps: Sequence[tuple[str, str, str]]) -> None:
+    """Print steps, each below the one before, as (what it is, id, text); in a pipe one tab-separated line a step."""
+    if not sys.stdout.isatty():
+        table((), steps)
+        return
+    top = below = Tree(Text(one_line(root), "bold"), guide_style="dim")
+    for name, number, text in steps:
+        said = one_line(text)
+        row = Text.assemble((name, "magenta"), "  ", (one_line(number), "cyan"), "  ")
+        row.append(said if len(said) <= _STEP else f"{said[:_STEP]} …")
+        below = below.add(row)
+    Console(highlight=False).print(top)
 
 
 def answer(got: Answer, options: Sequence[str]) -> None:
