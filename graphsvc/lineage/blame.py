@@ -106,6 +106,8 @@ def origin(db: Connection, viewer: Viewer, part: Part, commit: Commit | None) ->
     search = _Search(db, viewer, commit)
     try:
         found = search.found(part)
+        if found is not None:
+            search.notes.clear()  # they told of where else it was looked for
     except _Bounded:
         found = None
         search.note(f"more than {LINES} lines of captured versions would have to be compared")
@@ -147,6 +149,7 @@ class _Search:
     notes: list[str] = field(default_factory=list)
     left: int = LINES
     exact: bool = True  # what a file held before an edit was always known
+    by_others: bool = False  # it was put in between two captured edits
     texts: dict[int, str] = field(default_factory=dict)
     keys: dict[int, list[str]] = field(default_factory=dict)
 
@@ -155,21 +158,19 @@ class _Search:
             self.notes.append(text)
 
     def found(self, part: Part) -> _Found | None:
-        """Look a line up as it was committed, then as it is; in its own file, then in others."""
+        """Look a line up where the memory has the text as it is, then as it was committed; then in other files."""
         committed = self.commit.part if self.commit is not None else None
-        if committed is not None and (doubt := self._doubt(committed, part)) is not None:
-            # The memory alone may know, where it has the text as it is and each of the edits that led to it.
-            self.commit = None
-            found = self.here(part, None)
-            if found is not None and found.confidence is Confidence.CONTENT and self.exact:
-                return found
+        found = self.here(part, None)
+        # Git sees commits, the memory each edit: where it knows them all, it knows better.
+        if committed is None or (found is not None and found.confidence is Confidence.CONTENT and self.exact):
+            return found or self.elsewhere(part)
+        if self.by_others and self.exact:
+            return self.elsewhere(committed)
+        doubt = self._doubt(committed, part)
+        if doubt is not None:
             self.note(doubt)
             return None
-        if committed is not None and (found := self.here(committed, self._until())) is not None:
-            return found
-        if (found := self.here(part, None)) is not None:
-            return found
-        return self.elsewhere(committed or part)
+        return self.here(committed, self._until()) or found or self.elsewhere(committed)
 
     def here(self, part: Part, until: str | None) -> _Found | None:
         """Look a line up in the versions of the file that it stands in, those until a time."""
@@ -272,6 +273,7 @@ class _Search:
                         return found
                     renamed = self._of_text(version, base)
                     if renamed is None:
+                        self.by_others = confidence is Confidence.CONTENT
                         self.note(f"it stood in the file before event-{version.event}, and no captured edit wrote it")
                         return None
                     version, place, versions = renamed, step, None
@@ -311,6 +313,8 @@ class _Search:
             if asked is None or self._keys(version)[place] not in lines.keys(asked):
                 self.note(f"the user changed what event-{call.id} was to write, and this line is not the agent's")
                 return None
+        if base is not None and confidence is Confidence.CONTENT:
+            return _Found(version, confidence)  # the edit put it in, whether or not it was there before
         return self._until_commit(version, confidence)
 
     def _until_commit(self, version: Version, confidence: Confidence) -> _Found | None:
