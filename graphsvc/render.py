@@ -28,6 +28,7 @@ Answer = Mapping[str, object]
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BLANK: Final = re.compile(r"\s+")
 _BODY: Final = 600  # characters of a hit on a terminal; `cat` has the rest
+_STEP: Final = 300  # characters of a step of a tree
 _STYLES: Final = {"id": "cyan", "host": "cyan", "session": "cyan", "note": "dim"}
 _WRAP: Final = frozenset({"found", "problem", "text", "what to do", "where"})
 
@@ -75,7 +76,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     Console(highlight=False).print(grid)
 
 
-def tree(got: Answer) -> None:
+def walk(got: Answer) -> None:
     """Draw a walk: each node below the one it was reached from; in a pipe a line each, with its depth and that node."""
     nodes = _list(got, "nodes")
     if not sys.stdout.isatty():
@@ -101,6 +102,20 @@ def tree(got: Answer) -> None:
             roots.children.append(drawn[node.get("id")])
     if drawn:
         Console(highlight=False).print(drawn[None])
+
+
+def steps(root: str, below: Sequence[tuple[str, str, str]]) -> None:
+    """Print steps, each below the one before, as (what it is, id, text); in a pipe one tab-separated line a step."""
+    if not sys.stdout.isatty():
+        table((), below)
+        return
+    top = last = Tree(Text(one_line(root), "bold"), guide_style="dim")
+    for name, number, text in below:
+        said = one_line(text)
+        row = Text.assemble((name, "magenta"), "  ", (one_line(number), "cyan"), "  ")
+        row.append(said if len(said) <= _STEP else f"{said[:_STEP]} …")
+        last = last.add(row)
+    Console(highlight=False).print(top)
 
 
 def answer(got: Answer, options: Sequence[str]) -> None:

@@ -34,6 +34,7 @@ from graphsvc.memory import capture, export, rebuild
 from graphsvc.model import Event, EventKind
 from graphsvc.recall import scope
 from graphsvc.recall.scope import Asker
+from graphsvc.store import assets as files
 from graphsvc.store.database import Connection
 
 STORIES = 12
@@ -277,6 +278,7 @@ class Targets:
     ids: tuple[str, ...]
     sessions: tuple[str, ...]
     moments: tuple[str, ...]
+    texts: tuple[tuple[str, str], ...] = ()  # that were written, with their paths
 
 
 def _targets(world: World) -> Targets:
@@ -286,9 +288,16 @@ def _targets(world: World) -> Targets:
     assets = [f"asset-{row[0]}" for row in db.execute("SELECT id FROM knowledge_assets ORDER BY id")]
     sessions = [row[0] for row in db.execute("SELECT host_id FROM sessions ORDER BY id")]
     moments = [row[0] for row in db.execute("SELECT DISTINCT at FROM events ORDER BY at")]
+    written = [
+        (row[0], files.texts(db, [row[1]])[row[1]])
+        for row in db.execute(
+            "SELECT a.path, v.event FROM asset_versions v JOIN knowledge_assets a ON a.id = v.asset"
+            " WHERE v.hash IS NOT NULL ORDER BY v.event"
+        ).fetchall()
+    ]
     beyond = [f"{kind}-{len(events) + 9}" for kind in ("event", "asset", "decision", "todo", "goal", "candidate")]
     ids = (*events, *records, *assets, *beyond, *(f"session-{one}" for one in sessions), *PATHS, "plan.md", "5", "13")
-    return Targets(ids, tuple(sessions), tuple(moments))
+    return Targets(ids, tuple(sessions), tuple(moments), tuple(written))
 
 
 Call = tuple[str, Mapping[str, object]]  # document or name of it, variables
@@ -441,6 +450,22 @@ def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
 
 
+def _origins(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]:
+    """Ask about lines of all texts that were written, in isolation or not, in their own place and in others."""
+    field = SDL.query_type.fields["line_origin"]
+    document = _whole(
+        "line_origin",
+        ", ".join(f"${name}: {one.type}" for name, one in field.args.items()),
+        ", ".join(f"{name}: ${name}" for name in field.args),
+    ).replace("{ line ", "{ ")  # it is what the asker sent
+    for path in (*PATHS, "nowhere.md"):
+        yield document, {"path": path, "line": chance.randint(1, 4), "project": chance.choice((HERE, THERE, "all"))}
+    for path, text in chance.sample(targets.texts, min(len(targets.texts), 8)):
+        line = chance.randint(1, text.count("\n"))
+        yield document, {"path": path, "line": line, "text": {"text": text}}
+        yield document, {"path": chance.choice(PATHS), "line": 3, "text": {"text": f"# one\n\n{text}"}}
+
+
 def _bounds(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield resources.text("queries/dashboard/limits.graphql"), {}
 
@@ -455,6 +480,7 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     **{name: _walks(name) for name in ("lineage", "lineage_export", "why", "impact", "path", "lineage_diff")},
     "aggregate": _sums,
     "stats": _counts,
+    "line_origin": _origins,
     "limits": _bounds,
     "cost": _bounds,
 }

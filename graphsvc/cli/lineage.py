@@ -176,7 +176,7 @@ def walk(document: str, given: Mapping[str, object]) -> None:
     got = _asked(document, given)
     from graphsvc import render
 
-    render.tree(got)
+    render.walk(got)
     cut = got["truncation"]
     for cycle in got["cycles"]:
         render.say(f"cycle: {' '.join(cycle)}")

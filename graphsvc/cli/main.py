@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, ingest, lineage, lists, operate, record
+from graphsvc.cli import ask, doctor, ingest, lineage, lists, operate, record, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
 
@@ -69,6 +69,7 @@ for _command in (
     ask.cat,
     ask.grep,
     ask.search,
+    why.why,
     *record.GROUPS,
     lists.timeline,
     lineage.lineage,

@@ -87,7 +87,7 @@ TODO_STATES: Final = {
 }
 
 
-def toggle(event: Event) -> str | None:
+def toggle(event: Event | Stored) -> str | None:
     """Return "on" or "off" when a user's whole message is an isolation phrase; it takes effect before it is stored."""
     if event.kind is not EventKind.USER_MESSAGE or event.actor is not None or len(event.body) > 40:
         return None

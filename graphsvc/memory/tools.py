@@ -125,6 +125,52 @@ def content(path: str, call: Stored, result: Stored, base: str | None) -> str | 
     return writer(arguments, before) if writer else None
 
 
+def edits(call: Stored) -> list[tuple[str, str, bool]] | None:
+    """Return what a call replaced, in order, as (old, new, everywhere); None when it does not replace."""
+    arguments = input_of(call)
+    writer = _writer(name_of(call), arguments)
+    listed = [arguments] if writer is _edit else arguments.get("edits") if writer is _edits else None
+    if not isinstance(listed, list):
+        return None
+    found = []
+    for one in listed:
+        old, new = _replaced(one) if isinstance(one, dict) else (None, None)
+        if old is None or new is None:
+            return None
+        found.append((old, new, one.get("replace_all") is True))
+    return found
+
+
+def changes(path: str, call: Stored) -> list[tuple[str, str]]:
+    """Return the pieces of a file that a call changed as (before, after), whether the whole text is known or not."""
+    arguments = input_of(call)
+    if _patches(name_of(call), arguments):
+        return _hunks(path, _patch(arguments))
+    replaced = edits(call)
+    if replaced is not None:
+        return [(old, new) for old, new, _ in replaced]
+    new = _first(arguments, "content", "contents", "file_text", "text", "insert_text", "new_str")
+    return [("", new)] if new is not None else []
+
+
+def _hunks(path: str, patch: str) -> list[tuple[str, str]]:
+    """Read the hunks that a patch has for a file."""
+    hunks: list[tuple[list[str], list[str]]] = []
+    inside = False
+    for row in patch.split("\n"):
+        if row.startswith("*** "):
+            named = _PATCHED.match(row)
+            inside = named[1].strip() == path if named else inside and row.startswith("*** Move to:")
+            hunks.append(([], []))
+        elif inside and row.startswith("@@"):
+            hunks.append(([], []))
+        elif inside:
+            sign, line = row[:1], f"{row[1:]}\n"
+            hunks[-1][0].extend([line] if sign != "+" else [])
+            hunks[-1][1].extend([line] if sign != "-" else [])
+    return [("".join(old), "".join(new)) for old, new in hunks if old or new]
+
+
 def title(path: str, kind: str, text: str | None) -> str:
     """Return the first heading of a document, else the file's name."""
     if text and kind in {"document", "report"}:
@@ -174,14 +220,18 @@ def _write(arguments: Input, _: str | None) -> str | None:
 
 
 def _edit(arguments: Input, before: str | None) -> str | None:
-    old, new = (
-        _first(arguments, "old_string", "old_str", "oldText"),
-        _first(arguments, "new_string", "new_str", "newText"),
-    )
+    old, new = _replaced(arguments)
     if old is None or new is None:
         return None
     everywhere = arguments.get("replace_all") is True
     return _replace(before, old, new, everywhere=everywhere)
+
+
+def _replaced(arguments: Input) -> tuple[str | None, str | None]:
+    return (
+        _first(arguments, "old_string", "old_str", "oldText"),
+        _first(arguments, "new_string", "new_str", "newText"),
+    )
 
 
 def _edits(arguments: Input, before: str | None) -> str | None:

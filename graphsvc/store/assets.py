@@ -127,6 +127,55 @@ def at_path(db: Connection, viewer: Viewer, path: str) -> list[AssetRow]:
     return _select(db, viewer, f"substr(a.path, -length(?)) = ? AND {scope}", [suffix, suffix, *values])
 
 
+def of_path(db: Connection, viewer: Viewer, path: str) -> list[AssetRow]:
+    """List the assets in scope that a path of a working tree may be.
+
+    That is the file of that path, or the one that another working tree has there: it is kept under its whole path.
+    """
+    scope, values = ("1", []) if viewer.project is None else ("a.project = ?", [viewer.project])
+    end = "/" + path.lstrip("/")
+    rows = db.execute(
+        "SELECT a.id FROM knowledge_assets a JOIN projects p ON p.id = a.project WHERE (a.path = ? OR"
+        " p.key || '/' || a.path = ? OR (substr(a.path, 1, 1) = '/' AND substr(a.path, -length(?)) = ?))"
+        f" AND {scope}",
+        [path, path, end, end, *values],
+    )
+    return by_keys(db, viewer, [row["id"] for row in rows])
+
+
+def of_hash(db: Connection, viewer: Viewer, project: int, digest: str) -> list[Version]:
+    """List the visible versions of a project whose whole text has this hash, oldest first, without their texts."""
+    condition, values = clause(viewer, "v.event")
+    rows = db.execute(
+        f"SELECT {VERSION} FROM asset_versions v WHERE v.project = ? AND v.hash = ? AND {condition}"
+        " ORDER BY v.at, v.event",
+        [project, digest, *values],
+    )
+    return [version(row) for row in rows]
+
+
+def holding(db: Connection, viewer: Viewer, text: str, until: str | None, most: int) -> tuple[list[Version], bool]:
+    """List the versions in scope that hold a text, newest first, without their texts.
+
+    The newest `most` until a time are looked into; the second value says whether there are more.
+    """
+    condition, seen = clause(viewer, "n.event")
+    scope, project = ("1", []) if viewer.project is None else ("n.project = ?", [viewer.project])
+    looked = (
+        f"SELECT n.event FROM asset_versions n WHERE {scope} AND n.at <= ? AND {condition}"
+        " ORDER BY n.at DESC, n.event DESC LIMIT ?"
+    )
+    values = [*project, until or "9999", *seen]
+    rows = db.execute(
+        f"SELECT {VERSION} FROM ({looked}) one JOIN asset_versions v ON v.event = one.event"
+        " WHERE v.content IS NOT NULL AND instr(inflated(v.content), ?) > 0 ORDER BY v.at DESC, v.event DESC",
+        [*values, most, text.encode("utf-8", "surrogatepass")],
+    )
+    found = [version(row) for row in rows]
+    count = db.execute(f"SELECT COUNT(*) FROM ({looked})", [*values, most + 1]).fetchone()[0]
+    return found, count > most
+
+
 def paths(db: Connection, viewer: Viewer, limit: int = 500) -> list[str]:
     """List paths in scope, documents first, for help with spelling."""
     scope, values = ("1", []) if viewer.project is None else ("a.project = ?", [viewer.project])

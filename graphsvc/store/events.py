@@ -266,6 +266,21 @@ def marks(db: Connection, viewer: Viewer, session: int) -> list[Stored]:
     return sorted(found.values(), key=lambda event: event.seq)
 
 
+def told_before(db: Connection, viewer: Viewer, session: int, actor: str | None, at: str, number: int) -> int | None:
+    """Return the last words of a user to an actor of a session before a place in time.
+
+    None when there are none, or when something that the viewer may not see came after them: that may have been words.
+    """
+    condition, values = clause(viewer, "e.id")
+    row = db.execute(
+        f"SELECT e.id, {condition} AS seen FROM events e WHERE (e.session = ?"
+        " OR e.id IN (SELECT event FROM membership WHERE session = ?)) AND (e.at, e.id) < (?, ?)"
+        f" AND ((e.kind = 'user_message' AND e.actor IS ?) OR NOT {condition}) ORDER BY e.at DESC, e.id DESC LIMIT 1",
+        [*values, session, session, at, number, actor, *values],
+    ).fetchone()
+    return row["id"] if row and row["seen"] else None
+
+
 def around(db: Connection, viewer: Viewer, event: Stored) -> list[tuple[str, Stored]]:
     """Return the visible events next to one, each with what it is to it: cause, call, result, before, after."""
     places: list[tuple[str, int]] = []

@@ -116,6 +116,31 @@ def caused_by(db: Connection, viewer: Viewer, event: int) -> list[Record]:
     return [record(row) for row in rows]
 
 
+def standing_on(db: Connection, viewer: Viewer, event: int, project: int) -> list[Record]:
+    """List the visible decisions and candidates of a project that an event is evidence of, oldest first."""
+    condition, values = clause(viewer, "r.id")
+    begun, seen = clause(viewer, "g.begin_event")
+    rows = db.execute(
+        f"SELECT r.* FROM lineage_edges g JOIN records r ON r.id = g.src WHERE g.dst_type = 'event' AND g.dst = ?"
+        f" AND g.type = 'evidence' AND g.src_type = 'decision' AND g.end_event IS NULL AND {begun} AND {condition}"
+        " UNION ALL SELECT r.* FROM records r WHERE r.project = ? AND r.type = 'candidate'"
+        f" AND EXISTS (SELECT 1 FROM json_each(r.evidence) WHERE value = ?) AND {condition} ORDER BY id",
+        [event, *seen, *values, project, event, *values],
+    )
+    return [record(row) for row in rows]
+
+
+def decided_until(db: Connection, viewer: Viewer, session: int, at: str, most: int) -> list[Record]:
+    """List the visible decisions that a session recorded up to a time, the newest ones first."""
+    condition, values = clause(viewer, "r.id")
+    rows = db.execute(
+        f"SELECT r.* FROM records r WHERE r.session = ? AND r.type = 'decision' AND r.at <= ? AND {condition}"
+        " ORDER BY r.at DESC, r.id DESC LIMIT ?",
+        [session, at, *values, most],
+    )
+    return [record(row) for row in rows]
+
+
 def nearest(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> int | None:
     """Return the number of the record of that kind in scope that is nearest to a number."""
     condition, values = clause(viewer, "r.id")
