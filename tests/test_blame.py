@@ -701,7 +701,6 @@ def test_lines_that_are_not_committed_are_found_by_their_text(story, talk):
 @pytest.mark.parametrize(
     ("target", "code", "says"),
     [
-        ("src/login.py", 2, "names no line"),
         ("src/login.py:0", 2, "1 to 24"),
         ("src/login.py:25", 2, "1 to 24"),
         ("src:1", 2, "no regular file"),

@@ -137,6 +137,11 @@ def test_commands_draw_and_count(run, db, story):
     listed = run("impact", "docs/plan.md", "--list", "todo").out.splitlines()
     assert [line.split("\t")[1] for line in listed[1:]] == [todo]
     assert "shortest: 2 edges" in run("path", todo, "docs/plan.md").out
+    why = [line.split("\t")[:2] for line in run("why", todo, "--depth", "1").out.splitlines()]
+    assert why == [["0", todo], ["1", decision]]
+    assert (
+        run("why", "docs/plan.md").out == run("lineage", "docs/plan.md", "--direction", "upstream", "--depth", "6").out
+    )
     changed = run("diff", decision, "--from", "1", "--json").json
     assert {one["id"]: one["to"] for one in changed["statuses"]} == {decision: "active", todo: "pending"}
 
@@ -149,6 +154,8 @@ def test_commands_draw_and_count(run, db, story):
         (("path", "session-s1", "goal-7"), 1),
         (("lineage", "s1", "--depth", "-1"), 2),
         (("lineage", "s1", "--depth", "-1", "--json"), 2),
+        (("why", "decision-999"), 1),
+        (("why", "session-nobody:12"), 1),
         (("diff", "s1"), 2),
         (("lineage", "s1", "--resume", "x"), 2),
     ],
