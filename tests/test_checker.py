@@ -147,16 +147,16 @@ def test_what_was_checked_is_not_looked_at_again(process, monkeypatch):
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_the_service_checks_alone_while_the_process_is_not_there(process, monkeypatch, fault):
     monkeypatch.setattr(checker, "LOOK_S", 0.3)
-    before = process._process.pid
+    before = process._child.process.pid
     os.kill(before, fault)
 
     assert process.question(body(WRONG)).document == WRONG
-    assert process._process is None
+    assert process._child is None
     assert process.question(body(WRONG)).document == WRONG, "not begun again at once"
     monkeypatch.setattr(checker, "PAUSE_S", 0)
     monkeypatch.setattr(checker, "LOOK_S", 5)
     begun(process)
-    assert process._process.pid != before
+    assert process._child.process.pid != before
 
 
 def test_an_answer_is_never_taken_for_the_answer_to_another(process, monkeypatch):
@@ -171,7 +171,7 @@ def test_an_answer_is_never_taken_for_the_answer_to_another(process, monkeypatch
         with pytest.raises(Late):
             process._look(body(WRONG))
 
-    assert process._connection is None
+    assert process._child is None
 
 
 def test_the_process_ends_with_the_service(serving, talk):
