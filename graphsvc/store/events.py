@@ -234,6 +234,14 @@ def position(db: Connection) -> int:
     return int(db.execute("SELECT COALESCE(MAX(id), 0) FROM events").fetchone()[0])
 
 
+def shown_since(db: Connection, position: int) -> bool:
+    """Say whether something was published or forgotten behind a position, so that others may be seen than before."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM events WHERE id > ? AND kind IN ('publish', 'forget'))", (position,)
+    ).fetchone()
+    return bool(row[0])
+
+
 def shown(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> set[int]:
     """Return those of the events that the viewer may see."""
     condition, values = clause(viewer, "e.id")

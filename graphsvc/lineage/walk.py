@@ -1,0 +1,292 @@
+"""`lineage`: the part of the graph around a node, bounded, and going on where it stopped.
+
+An answer that says nothing of truncation holds everything that the viewer may see. The orders and the bounds are in
+`search`; what is asked for, and what is told, is here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from graphsvc import clock
+from graphsvc.errors import InvalidInput, NotFoundError
+from graphsvc.lineage.answer import Freshness, Lineage, Link, Reason, Truncation, Vertex
+from graphsvc.lineage.cycles import strongly_connected
+from graphsvc.lineage.search import Search
+from graphsvc.model import CAUSE_FIRST, Direction, Edge
+from graphsvc.store import events
+from graphsvc.store.database import Connection, snapshot
+from graphsvc.store.edges import ends
+from graphsvc.store.edges.ends import End
+from graphsvc.store.edges.walk import Filter, Key, Moment, Neighbours, changed_behind
+from graphsvc.store.visibility import Viewer
+
+DEPTH: Final = 2
+MAX_DEPTH: Final = 10_000
+FRONTIER: Final = 20  # ids of it that an answer tells
+_EVENT: Final = re.compile(r"event-([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much one answer may hold and take."""
+
+    nodes: int = 200
+    edges: int = 600
+    fanout: int = 25  # neighbours of a node on one side, in each round
+    deadline_ms: int = 800
+
+
+HARD: Final = Budget(nodes=2_000, edges=6_000, fanout=200, deadline_ms=4_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A walk: from where, to where, how far, over which edges, as things stood when, and how much of it."""
+
+    direction: Direction = Direction.BOTH
+    depth: int = DEPTH
+    chosen: Filter = field(default_factory=Filter)
+    as_of: str | None = None
+    budget: Budget = field(default_factory=Budget)
+    resume: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an answer stopped: at this ledger position, behind so many nodes, and so many edges of the last of them."""
+
+    position: int
+    nodes: int = 0
+    edges: int = 0
+
+
+def moment(db: Connection, as_of: str | None) -> Moment:
+    """Read `as_of`: the id of an event, a ledger position, or a time; raise InvalidInput for anything else."""
+    if as_of is None:
+        return Moment()
+    numbered = _EVENT.fullmatch(as_of) or re.fullmatch(r"([0-9]{1,18})", as_of)
+    if numbered:
+        newest = events.position(db)
+        if not 0 <= int(numbered[1]) <= newest:
+            raise InvalidInput("as_of", f"{as_of} is not in the ledger", f"event-1 to event-{newest}, or a time")
+        return Moment(position=int(numbered[1]))
+    return Moment(at=clock.bound("as_of", as_of, end=True))
+
+
+def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
+    """Walk from a node that the viewer may see; raise InvalidInput, or NotFoundError when it was not there then."""
+    begun = time.monotonic()
+    _check(asked)
+    with snapshot(db):
+        newest = events.position(db)
+        then = moment(db, asked.as_of)
+        place = _resumed(db, root, asked, newest) if asked.resume is not None else _Place(newest)
+        if place.position < newest and (then.position is None or then.position > place.position):
+            # What came since is left out, so that the pages of a walk fit together.
+            then = Moment(position=place.position, at=then.at) if changed_behind(db, place.position) else then
+        near = Neighbours(db, viewer, root, asked.chosen, then)
+        if not ends.there(db, viewer, root, then):
+            raise NotFoundError(f"{root[0]}-{root[1]} at {asked.as_of}", "ask without as_of")
+        search = Search(near, root, asked.direction, asked.depth, asked.budget.fanout)
+        page = _page(search, asked.budget, place)
+        known = ends.named(db, viewer, page.needed(search), then)
+        return _answer(search, page, known, asked, root, Freshness(
+            engine="sqlite", ledger=newest, graph=place.position, as_of=asked.as_of,
+            elapsed_ms=round(1000 * (time.monotonic() - begun), 3),
+        ))  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Page:
+    """What one answer holds: nodes, the edges of each to those before it, and where the next one goes on."""
+
+    nodes: list[Key] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    reasons: dict[Reason, None] = field(default_factory=dict)
+    next: _Place | None = None
+    waiting: list[Key] = field(default_factory=list)
+
+    def needed(self, search: Search) -> list[Key]:
+        """List the nodes that the answer names."""
+        sources, targets = (
+            ((one.src_type, one.src) for one in self.edges),
+            ((one.dst_type, one.dst) for one in self.edges),
+        )
+        ways = (search.via[node] for node in self.nodes if node in search.via)
+        return list(dict.fromkeys([search.order[0], *self.nodes, *sources, *targets, *ways, *self.waiting]))
+
+
+def _page(search: Search, budget: Budget, place: _Place) -> _Page:
+    page = _Page()
+    # The node whose edges did not all fit was returned; it is passed over, and its other edges come first.
+    first = place.nodes - 1 if place.edges else place.nodes
+    search.grow(first)
+    until = time.monotonic() + budget.deadline_ms / 1000  # to pass over what was returned takes what it takes
+    in_time = search.grow(place.nodes, until) and search.drain(place.nodes + budget.nodes, until)
+    chosen = search.order[first : place.nodes + budget.nodes]
+    search.read(chosen)
+    index = {node: number for number, node in enumerate(search.order)}
+    reached, skipped = place.nodes, place.edges
+    for node in chosen:
+        back = search.back(node, index)[skipped:]
+        room = budget.edges - len(page.edges)
+        if len(back) > room and (page.nodes or page.edges):
+            page.reasons[Reason.EDGES] = None
+            break
+        if not skipped:
+            page.nodes.append(node)
+            reached = index[node] + 1
+        page.edges += [one.edge for one in back[:room]]
+        if len(back) > room:
+            page.reasons[Reason.EDGES] = None
+            page.next = _Place(place.position, reached, skipped + room)
+            break
+        skipped = 0
+    if not in_time:
+        page.reasons[Reason.DEADLINE] = None
+    if search.open:
+        page.reasons[Reason.FANOUT] = None
+    if len(search.order) > reached and Reason.EDGES not in page.reasons:
+        page.reasons[Reason.NODES] = None
+    moved = page.nodes or page.edges  # else the same again would end at the same place
+    if page.next is None and moved and (search.waiting or len(search.order) > reached):
+        page.next = _Place(place.position, reached)
+    page.waiting = list(search.waiting)[:FRONTIER] or _beyond(search, until, page)
+    return page
+
+
+def _beyond(search: Search, until: float, page: _Page) -> list[Key]:
+    """List the first nodes at the greatest depth that have more behind them; note when that could not be told."""
+    found: list[Key] = []
+    for node in search.last():
+        if time.monotonic() > until:
+            page.reasons[Reason.DEADLINE] = None
+            break
+        if search.beyond(node):
+            page.reasons[Reason.DEPTH] = None
+            found.append(node)
+            if len(found) == FRONTIER:
+                break
+    return found
+
+
+def _answer(
+    search: Search,
+    page: _Page,
+    known: Mapping[Key, End],
+    asked: Asked,
+    root: Key,
+    freshness: Freshness,
+) -> Lineage:
+    degrees = search.degrees(page.nodes)
+    after = _results(page.edges)
+    cycles = list(strongly_connected(after, [node for node in search.order if node in after]))
+    turning = {node for cycle in cycles for node in cycle}
+    return Lineage(
+        root=known[root].id,
+        direction=asked.direction,
+        nodes=tuple(
+            Vertex(
+                id=known[node].id,
+                type=node[0],
+                label=known[node].label,
+                status=known[node].status,
+                at=known[node].at,
+                depth=search.depth[node],
+                via=known[search.via[node]].id if node in search.via else None,
+                upstream_total=degrees[node].upstream,
+                downstream_total=degrees[node].downstream,
+                hidden=degrees[node].hidden,
+                on_cycle=node in turning,
+            )
+            for node in page.nodes
+        ),
+        edges=tuple(_link(one, known) for one in page.edges),
+        cycles=tuple(tuple(known[node].id for node in cycle) for cycle in cycles),
+        truncation=Truncation(
+            reasons=tuple(page.reasons),
+            depth=max((search.depth[node] for node in page.nodes), default=0),
+            seen=len(search.order),
+            frontier=tuple(known[node].id for node in page.waiting),
+            resume=_written(page.next, root, asked) if page.next is not None else None,
+        ),
+        freshness=freshness,
+    )
+
+
+def _link(one: Edge, known: Mapping[Key, End]) -> Link:
+    return Link(
+        type=one.type,
+        source=known[one.src_type, one.src].id,
+        target=known[one.dst_type, one.dst].id,
+        rule=one.rule,
+        confidence=one.confidence,
+        begin_event=one.begin_event,
+        begin_at=one.begin_at,
+        end_event=one.end_event,
+        end_at=one.end_at,
+    )
+
+
+def _results(edges: Sequence[Edge]) -> dict[Key, list[Key]]:
+    """Return what comes of each node, from cause to result."""
+    after: dict[Key, list[Key]] = {}
+    for one in edges:
+        source, target = (one.src_type, one.src), (one.dst_type, one.dst)
+        cause, result = (source, target) if one.type in CAUSE_FIRST else (target, source)
+        after.setdefault(cause, []).append(result)
+    return after
+
+
+def _check(asked: Asked) -> None:
+    if not 0 <= asked.depth <= MAX_DEPTH:
+        raise InvalidInput("depth", f"{asked.depth} is out of range", f"0 to {MAX_DEPTH}")
+    for name in ("nodes", "edges", "fanout", "deadline_ms"):
+        if not 1 <= getattr(asked.budget, name) <= getattr(HARD, name):
+            shown = name if name in {"fanout", "deadline_ms"} else f"max_{name}"
+            raise InvalidInput(shown, f"{getattr(asked.budget, name)} is out of range", f"1 to {getattr(HARD, name)}")
+
+
+def _digest(root: Key, asked: Asked) -> str:
+    """Name a walk by all that its order depends on."""
+    chosen = asked.chosen
+    about = [
+        root,
+        asked.direction,
+        asked.depth,
+        chosen.edges,
+        chosen.nodes,
+        chosen.stated,
+        asked.as_of,
+        asked.budget.fanout,
+    ]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
+
+
+def _written(place: _Place, root: Key, asked: Asked) -> str:
+    text = f"{_digest(root, asked)}.{place.position}.{place.nodes}.{place.edges}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _resumed(db: Connection, root: Key, asked: Asked, newest: int) -> _Place:
+    """Read `resume`; raise InvalidInput when it is of another walk, or when other things may be seen since."""
+    allowed = "the resume of an answer to the same question, asked as the same viewer"
+    try:
+        text = base64.urlsafe_b64decode(f"{asked.resume}==").decode()
+        digest, *numbers = text.split(".")
+        place = _Place(*(int(one) for one in numbers))
+    except (ValueError, TypeError):
+        raise InvalidInput("resume", "is none", allowed) from None
+    if digest != _digest(root, asked) or not 0 <= place.position <= newest or place.nodes < 1 or place.edges < 0:
+        raise InvalidInput("resume", "is of another walk", allowed)
+    if events.shown_since(db, place.position):
+        raise InvalidInput("resume", "what may be seen has changed since", "the same question without resume")
+    return place

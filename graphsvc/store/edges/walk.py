@@ -1,0 +1,295 @@
+"""What a walk reads: the neighbours of many nodes at once, as they stand or stood, as far as a viewer may see them.
+
+The neighbours of a node have one order: by the type of the edge, the type of the other end and its number, which is the
+order of the index, so that the next few neighbours of a node with very many cost no more than those of any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from graphsvc.model import CAUSE_FIRST, Direction, Edge, EdgeType, NodeType
+from graphsvc.store.database import Connection
+from graphsvc.store.view import edge
+from graphsvc.store.visibility import Viewer, clause
+
+Key = tuple[NodeType, int]
+Mark = tuple[str, str, int]  # of a neighbour in its order: edge type, type of the other end, its number
+START: Final[Mark] = ("", "", 0)
+_COLUMNS: Final = ", ".join(f"g.{item.name}" for item in fields(Edge))
+_KEY: Final = "g.src_type, g.src, g.type, g.dst_type, g.dst"
+_CAUSES: Final = ", ".join(f"'{kind}'" for kind in sorted(CAUSE_FIRST))
+_NAMED: Final = (
+    "(SELECT json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS number FROM json_each(?)) f"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When things stood: after this event, and at this instant by the hosts' times; now when neither is said."""
+
+    position: int | None = None
+    at: str | None = None
+
+    @property
+    def now(self) -> bool:
+        return self.position is None and self.at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which edges a walk takes: of these types, to nodes of these types; only what a host or a person stated."""
+
+    edges: tuple[EdgeType, ...] = ()
+    nodes: tuple[NodeType, ...] = ()
+    stated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An edge as seen from one of its ends."""
+
+    other: Key
+    side: Direction  # upstream or downstream, never both
+    mark: Mark
+    edge: Edge
+
+
+@dataclass(frozen=True, slots=True)
+class Degree:
+    """How many edges a node has on each side, and whether there are others to what the viewer may not see."""
+
+    upstream: int = 0
+    downstream: int = 0
+    hidden: bool = False
+
+
+class Neighbours:
+    """Reads the neighbours of nodes for one walk: one root, which every filter takes, one viewer, one moment."""
+
+    def __init__(self, db: Connection, viewer: Viewer, root: Key, chosen: Filter, moment: Moment) -> None:
+        self._db = db
+        self._root = root
+        self._viewer = viewer
+        self._chosen = chosen
+        self._moment = moment
+        # Where nothing is isolated, nothing needs to be asked about each row.
+        self._open = not db.execute("SELECT EXISTS (SELECT 1 FROM hidden)").fetchone()[0]
+        self._types = chosen.edges or tuple(EdgeType)
+        self._tables = ("lineage_edges",) if moment.now else ("lineage_edges", "past_edges")
+
+    def degrees(self, nodes: Iterable[Key]) -> dict[Key, Degree]:
+        """Count the edges of several nodes. One that was drawn again counts once."""
+        named = _json(nodes)
+        found: dict[Key, Degree] = {}
+        for far in ("dst", "src"):
+            where, values = self._where(far)
+            shown, more = self._shown(far)
+            edges = "COUNT(*)" if self._moment.now else f"COUNT(DISTINCT type || ' ' || {far}_type || ' ' || {far})"
+            union = " UNION ALL ".join(
+                f"SELECT g.*, {shown} AS shown FROM {_NAMED} CROSS JOIN {table} g ON {_joined(far)} WHERE {where}"
+                for table in self._tables
+            )
+            near = _near(far)
+            rows = self._db.execute(
+                f"SELECT {near}_type AS kind, {near} AS number, type IN ({_CAUSES}) AS causes, shown, {edges} AS edges"
+                f" FROM ({union}) GROUP BY {near}_type, {near}, causes, shown",
+                [*more, named, *values] * len(self._tables),
+            )
+            for row in rows:
+                key = NodeType(row["kind"]), row["number"]
+                up, down, hidden = _counted(found.get(key))
+                if not row["shown"]:
+                    hidden = True
+                elif _side(bool(row["causes"]), far) is Direction.UPSTREAM:
+                    up += row["edges"]
+                else:
+                    down += row["edges"]
+                found[key] = Degree(up, down, hidden)
+        return found
+
+    def beside(self, nodes: Iterable[Key]) -> dict[Key, list[Neighbour]]:
+        """List all neighbours of several nodes, each in order."""
+        named = _json(nodes)
+        found: dict[Key, list[Neighbour]] = {}
+        for far in ("dst", "src"):
+            for one in self._read(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)}", [named]):
+                near = (one.edge.src_type, one.edge.src) if far == "dst" else (one.edge.dst_type, one.edge.dst)
+                found.setdefault(near, []).append(one)
+        return {node: _ordered(listed) for node, listed in found.items()}
+
+    def behind(self, node: Key, side: Direction, mark: Mark, most: int) -> list[Neighbour]:
+        """List the next neighbours of one node on one side, behind a mark, in order."""
+        listed: list[Neighbour] = []
+        for far in ("dst", "src"):
+            types = [one for one in self._types if _side(one in CAUSE_FIRST, far) is side]
+            number, values = self._number(far)
+            near = _near(far)
+            after = (
+                f"{{table}} g WHERE g.{near}_type = ? AND g.{near} = ? AND g.type IN ({_marks(types)})"
+                f" AND (g.type, g.{far}_type, {number}) > (?, ?, ?)"
+            )
+            order = f" ORDER BY g.type, g.{far}_type, {number} LIMIT ?"
+            listed += self._read(far, after, [*node, *types, *values, *mark], order, [*values, most])
+        return _ordered(listed)[:most]
+
+    def between(self, node: Key, others: Iterable[Key]) -> list[Neighbour]:
+        """List the edges from one node to any of several others, and back, in order."""
+        named = _json(others)
+        listed: list[Neighbour] = []
+        for far in ("dst", "src"):
+            near = _near(far)
+            join = (
+                f"{_NAMED} CROSS JOIN {{table}} g ON g.{near}_type = ? AND g.{near} = ?"
+                f" AND g.{far}_type = f.kind AND g.{far} = f.number"
+            )
+            listed += self._read(far, join, [named, *node])
+        return _ordered(listed)
+
+    def _read(
+        self, far: str, source: str, values: Sequence[object], order: str = "", last: Sequence[object] = ()
+    ) -> Iterator[Neighbour]:
+        where, more = self._where(far)
+        shown, visible = self._shown(far)
+        number, place = self._number(far)
+        columns, joined = f"{_COLUMNS}, {number} AS place", "AND" if " WHERE " in source else "WHERE"
+        for table in self._tables:
+            # Of several intervals of one edge the newest, so that a limit counts edges.
+            past = table == "past_edges"
+            chosen, grouped = (f"{columns}, MAX(g.begin_event)", f" GROUP BY {_KEY}") if past else (columns, "")
+            rows = self._db.execute(
+                f"SELECT {chosen} FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}{order}",
+                [*place, *values, *more, *visible, *last],
+            )
+            for row in rows:
+                one = edge(row)
+                other = (one.dst_type, one.dst) if far == "dst" else (one.src_type, one.src)
+                yield Neighbour(other, _side(one.type in CAUSE_FIRST, far), (one.type, other[0], row["place"]), one)
+
+    def _where(self, far: str) -> tuple[str, list[object]]:
+        """Which edges there are for the viewer at the moment, by type, whoever may see their other ends."""
+        parts = [f"g.type IN ({_marks(self._types)})"]
+        values: list[object] = [*self._types]
+        if self._chosen.nodes:
+            parts.append(f"(g.{far}_type IN ({_marks(self._chosen.nodes)}) OR (g.{far}_type = ? AND g.{far} = ?))")
+            values += [*self._chosen.nodes, *self._root]
+        if self._chosen.stated:
+            parts.append("g.confidence = 'stated'")
+        if self._moment.now:
+            parts.append("g.end_event IS NULL")
+        if self._moment.position is not None:
+            parts.append("g.begin_event <= ? AND (g.end_event IS NULL OR g.end_event > ?)")
+            values += [self._moment.position] * 2
+        if self._moment.at is not None:
+            parts.append("g.begin_at <= ? AND (g.end_at IS NULL OR g.end_at > ?)")
+            values += [self._moment.at] * 2
+        if not self._open:
+            condition, more = clause(self._viewer, "g.begin_event")
+            parts.append(condition)
+            values += more
+        reach, project = self._viewer.reach("s.project")
+        parts.append(
+            f"CASE WHEN g.{far}_type = 'session'"
+            f" THEN EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.{far} AND {reach})"
+            # A host may name as basis what only moved a record.
+            f" WHEN g.{far}_type NOT IN ('asset', 'event') THEN EXISTS (SELECT 1 FROM records r WHERE r.id = g.{far})"
+            " ELSE 1 END"
+        )
+        there, more = self._there(far)
+        return " AND ".join([*parts, *there]), [*values, *project, *more]
+
+    def _there(self, far: str) -> tuple[list[str], list[object]]:
+        """Whether the other end was there at the moment: an edge may be older than the file that its text names."""
+        parts: list[str] = []
+        values: list[object] = []
+        for limit, event, version in (
+            (self._moment.position, "id <= ?", "event <= ?"),
+            (self._moment.at, "at <= ?", "at <= ?"),
+        ):
+            if limit is not None:
+                parts.append(
+                    f"CASE g.{far}_type"
+                    f" WHEN 'session' THEN EXISTS (SELECT 1 FROM events e WHERE e.session = g.{far} AND e.{event})"
+                    " WHEN 'asset' THEN EXISTS"
+                    f" (SELECT 1 FROM asset_versions v WHERE v.asset = g.{far} AND v.{version})"
+                    f" ELSE EXISTS (SELECT 1 FROM events e WHERE e.id = g.{far} AND e.{event}) END"
+                )
+                values += [limit] * 3
+        return parts, values
+
+    def _shown(self, far: str) -> tuple[str, list[object]]:
+        """Whether the viewer may see the other end: a session always, an asset by a version, others by their event."""
+        if self._open:
+            return "1", []
+        version, values = clause(self._viewer, "v.event")
+        event, more = clause(self._viewer, f"g.{far}")
+        return (
+            f"CASE g.{far}_type WHEN 'session' THEN 1"
+            f" WHEN 'asset' THEN EXISTS (SELECT 1 FROM asset_versions v WHERE v.asset = g.{far} AND {version}"
+            " AND v.event <= ? AND v.at <= ?)"
+            f" ELSE {event} END",
+            [*values, *latest(self._moment), *more],
+        )
+
+    def _number(self, far: str) -> tuple[str, list[object]]:
+        """Where the other end stands among others of its type: an asset by its first version that the viewer may see.
+
+        What the store keeps one under may be the number of an isolated event.
+        """
+        if self._open:
+            return f"g.{far}", []
+        version, values = clause(self._viewer, "v.event")
+        first = f"(SELECT MIN(v.event) FROM asset_versions v WHERE v.asset = g.{far} AND {version})"
+        return f"CASE g.{far}_type WHEN 'asset' THEN {first} ELSE g.{far} END", values
+
+
+def latest(moment: Moment) -> tuple[int, str]:
+    """Return the last position and the last time of a moment; what is behind all others where it does not say."""
+    return moment.position if moment.position is not None else 2**62, moment.at or "~"
+
+
+def _near(far: str) -> str:
+    return "src" if far == "dst" else "dst"
+
+
+def _joined(far: str) -> str:
+    near = _near(far)
+    return f"g.{near}_type = f.kind AND g.{near} = f.number"
+
+
+def _side(causes: bool, far: str) -> Direction:
+    """Say where the far end of an edge lies: one that runs from cause to result leads downstream to its target."""
+    return Direction.DOWNSTREAM if causes == (far == "dst") else Direction.UPSTREAM
+
+
+def _ordered(listed: Iterable[Neighbour]) -> list[Neighbour]:
+    """Sort neighbours, upstream first; of the intervals of one edge the newest stays."""
+    newest: dict[tuple[Mark, Key, Direction], Neighbour] = {}
+    for one in listed:
+        known = newest.get((one.mark, one.other, one.side))
+        if known is None or known.edge.begin_event < one.edge.begin_event:
+            newest[one.mark, one.other, one.side] = one
+    return sorted(newest.values(), key=lambda one: (one.side is Direction.DOWNSTREAM, one.mark, one.other[1]))
+
+
+def _counted(degree: Degree | None) -> tuple[int, int, bool]:
+    return (degree.upstream, degree.downstream, degree.hidden) if degree else (0, 0, False)
+
+
+def _json(nodes: Iterable[Key]) -> str:
+    return json.dumps([[kind, number] for kind, number in nodes])
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def changed_behind(db: Connection, position: int) -> bool:
+    """Say whether edges were drawn or ended behind a ledger position."""
+    return any(
+        db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE changed_event > ?)", (position,)).fetchone()[0]
+        for table in ("lineage_edges", "past_edges")
+    )
