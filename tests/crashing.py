@@ -20,6 +20,7 @@ import ledgers
 from mirrored import assert_mirrors
 
 from graphsvc.graph.follow import Follower
+from graphsvc.graph.place import place
 from graphsvc.memory.apply import VERSION
 from graphsvc.store import database, events
 
@@ -46,7 +47,7 @@ class Crashes:
         self.chance = random.Random(seed)  # noqa: S311 # a made-up story, no secret
         self.story = ledgers.Story(projects=2)
         self.told = 0
-        self.mirror = self.home.path / "graph"
+        self.mirror = place(self.home.settings)
 
     def tell(self, many: int) -> None:
         """Store some more events."""
@@ -66,18 +67,18 @@ class Crashes:
         if self.chance.random() < 0.5:
             self.tell(2)
         self.within(self.heal)
-        self.within(lambda: assert_mirrors(self.mirror / "graph.kuzu", self.home.settings.database))
+        self.within(lambda: assert_mirrors(self.mirror.graph, self.home.settings.database))
         return killed
 
     def spoil(self) -> None:
         """Give a reason to make the file anew."""
         if self.chance.random() < 0.5:
-            (self.mirror / "doubt").touch()
+            self.mirror.doubt.touch()
         else:
-            (self.mirror / "graph.kuzu").unlink()
+            self.mirror.graph.unlink()
 
     def killed_at(self, step: str) -> bool:
-        left = self.chance.randint(1, 2) if step in {"nodes loaded", "edges loaded", *BATCH} else 1
+        left = self.chance.randint(1, 2) if step in {"nodes loaded", *BATCH} else 1
 
         def at(reached: str) -> None:
             nonlocal left

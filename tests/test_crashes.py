@@ -1,4 +1,4 @@
-"""Whoever writes the mirror is killed at each of its steps; what is left behind heals. `suites/crashes` does it longer."""
+"""Whoever writes the mirror is killed at each of its steps; what is left heals. `suites/crashes` does it longer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Keeps a graph file at the end of the ledger: batches for a few changes, a new file for many, and for any doubt.
 
-Its folder holds `graph.kuzu`, a new one while it is filled, and the newest one that was found damaged. `doubt` stands
-there while a file is opened that is not proved yet, and when a process that had it open ended by a fault: the next one
-does not open that file.
+A file is in doubt while it is opened and not proved yet, and when a process that had it open ended by a fault: the next
+one does not open it.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import IO, Final
 
 from graphsvc.graph import build
 from graphsvc.graph.driver import At, Failed, Graph, Locked, Meta, nowhere
+from graphsvc.graph.place import ASKED, Place
 from graphsvc.store import database, events, rows
 from graphsvc.store.database import Connection
 from graphsvc.store.edges import shared
@@ -35,14 +35,10 @@ class Absent(Exception):  # a state, not an error of anyone
 
 
 class Follower:
-    """One folder, one store. `tell` gets what is known of the state, as keyword arguments."""
+    """One place, one store. `tell` gets what is known of the state, as keyword arguments."""
 
-    def __init__(self, store: Path, folder: Path, rules: str, tell: Tell, at: At = nowhere) -> None:
-        self._store, self._folder, self._rules, self._tell, self._at = store, folder, rules, tell, at
-        self.path = folder / "graph.kuzu"
-        self._new = folder / "new.kuzu"
-        self._damaged = folder / "damaged.kuzu"
-        self._doubt = folder / "doubt"
+    def __init__(self, store: Path, place: Place, rules: str, tell: Tell, at: At = nowhere) -> None:
+        self._store, self._place, self._rules, self._tell, self._at = store, place, rules, tell, at
         self._lock: IO[bytes] | None = None
         self._db: Connection | None = None
         self._graph: Graph | None = None
@@ -62,12 +58,11 @@ class Follower:
         db = self._open_store()
         if rows.version(db) != self._rules:
             raise Absent("the tables were written by other rules")
-        if self._doubt.exists() and self._graph is None:
-            self._anew(db, "it was not proved when it was used last", damaged=True)
+        if self._place.doubt.exists():
+            asked = self._place.doubt.read_bytes() == ASKED
+            self._anew(db, "this was asked for" if asked else "it broke when it was used last", damaged=not asked)
         elif self._graph is None:
             self._open(db)
-        elif self._doubt.exists():
-            self._anew(db, "this was asked for")
         else:
             self._follow(db)
         self._tell(state="ok", position=self.position)
@@ -98,8 +93,8 @@ class Follower:
         """Be the only process that keeps this folder."""
         if self._lock is not None:
             return
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (self._folder / "lock").open("ab")
+        self._place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = self._place.lock.open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -116,13 +111,13 @@ class Follower:
 
     def _open(self, db: Connection) -> None:
         """Open the file and prove it; make it anew when it does not hold what the store does."""
-        if not self.path.exists():
+        if not self._place.graph.exists():
             self._anew(db, "there is none yet")
             return
         self._mark()
         self._at("opening")
         try:
-            self._graph = Graph(self.path, self._at)
+            self._graph = Graph(self._place.graph, self._at)
             self._at("opened")
             with database.snapshot(db):
                 wrong = self._proved(db, self._graph)
@@ -189,17 +184,17 @@ class Follower:
         self._close()
         self._mark()
         try:
-            meta = build.build(db, self._new, self._rules, self._progress, self._at)
+            meta = build.build(db, self._place.new, self._rules, self._progress, self._at)
         except Failed as error:
-            build.remove(self._new)
+            build.remove(self._place.new)
             raise Absent(f"it cannot be made: {error.kind}") from error
         self._at("file filled")
         self._set_aside(damaged=damaged)
         self._at("old file removed")
-        self._new.replace(self.path)
+        self._place.new.replace(self._place.graph)
         self._at("file renamed")
         try:
-            self._graph = Graph(self.path, self._at)
+            self._graph = Graph(self._place.graph, self._at)
         except Failed as error:
             raise Absent(f"it cannot be opened: {error.kind}") from error
         self._meta, self._size = meta, shared.size(db)
@@ -211,18 +206,18 @@ class Follower:
         self._tell(state="building", done=done, expected=expected)
 
     def _set_aside(self, *, damaged: bool) -> None:
-        build.remove(self._damaged)
-        if damaged and self.path.exists():
-            for one in build.beside(self.path):
-                one.replace(one.with_name(one.name.replace(self.path.name, self._damaged.name, 1)))
-        build.remove(self.path)
+        build.remove(self._place.damaged)
+        if damaged and self._place.graph.exists():
+            for one in build.beside(self._place.graph):
+                one.replace(one.with_name(one.name.replace(self._place.graph.name, self._place.damaged.name, 1)))
+        build.remove(self._place.graph)
 
     def _mark(self) -> None:
         with suppress(FileExistsError):
-            os.close(os.open(self._doubt, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self._place.doubt, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def _trust(self) -> None:
-        self._doubt.unlink(missing_ok=True)
+        self._place.doubt.unlink(missing_ok=True)
 
     def _close(self) -> None:
         if self._graph is not None:

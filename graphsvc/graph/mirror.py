@@ -13,13 +13,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any, Final
 
 from graphsvc import bugs, child
 from graphsvc.child import Child
 from graphsvc.config import Settings
+from graphsvc.graph.place import place
 
 DELAY_S: Final = 3.0  # after `begin`: short runs do not pay for it
 WAIT_S: Final = 0.2  # for the mirror to reach a position
@@ -53,9 +53,9 @@ class Unanswered:
 class Status:
     """How the mirror is: ok, building or absent; `why` when it is not ok. `done` of `expected` rows while building."""
 
-    state: str = "absent"
+    state: str = "building"
     position: int = 0
-    why: str | None = "it was not begun"
+    why: str | None = None
     done: int = 0
     expected: int = 0
 
@@ -71,7 +71,7 @@ class Mirror:
 
     def __init__(self, settings: Settings, rules: str, *, delay_s: float = DELAY_S) -> None:
         """`rules` is the version of the rules that the store's tables must have been written by."""
-        self._store, self._folder, self._rules = settings.database, folder(settings), rules
+        self._store, self._place, self._rules = settings.database, place(settings), rules
         self._delay_s = delay_s
         self._wanted = threading.Event()
         self._stopped = threading.Event()
@@ -191,7 +191,7 @@ class Mirror:
 
     def _follow(self) -> None:
         """Begin a process and hear what it says, until it ends."""
-        one = child.begin("graphsvc.graph.process", str(self._store), str(self._folder), self._rules)
+        one = child.begin("graphsvc.graph.process", str(self._store), str(self._place.folder), self._rules)
         one.connection.settimeout(SILENT_S)
         sender = one.connection.dup()
         sender.settimeout(0)
@@ -233,19 +233,14 @@ class Mirror:
             code = one.process.wait(1.0)  # it ended by itself, or closes its files
         except TimeoutExpired:
             code = one.end()
-        if code not in _KILLED and self._folder.is_dir():
-            (self._folder / "doubt").touch(0o600)
+        if code not in _KILLED and self._place.folder.is_dir():
+            self._place.doubt.touch(0o600)
             _LOG.warning("the graph's process died: %(code)s", {"code": code})
         with self._changed:
-            self._status = Status(why="its process ended and is begun again")
+            self._status = Status(state="absent", why="its process ended; another one is begun")
             self._changed.notify_all()
             for pending in self._pending.values():
                 pending.answered.set()
-
-
-def folder(settings: Settings) -> Path:
-    """Return where the mirror of a home lies."""
-    return settings.home / "graph"
 
 
 def _unanswered(status: Status) -> Unanswered:

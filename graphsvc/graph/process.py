@@ -22,6 +22,7 @@ from typing import Any, Final
 from graphsvc import child, resources
 from graphsvc.graph.driver import Failed, Refused
 from graphsvc.graph.follow import Absent, Follower
+from graphsvc.graph.place import Place
 from graphsvc.store import database
 
 MEMORY: Final = 4 << 30  # bytes of address space
@@ -59,10 +60,10 @@ class Ended(Exception):
     """The parent is gone."""
 
 
-def run(connection: socket.socket, store: Path, folder: Path, rules: str) -> None:
+def run(connection: socket.socket, store: Path, place: Place, rules: str) -> None:
     """Follow the store and answer, until the connection is closed."""
     speaker = Speaker(connection)
-    follower = Follower(store, folder, rules, speaker.state)
+    follower = Follower(store, place, rules, speaker.state)
     heard = _lines(connection)
     failed, due = 0, 0.0
     try:
@@ -129,7 +130,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.umask(0o077)
     with child.asked() as connection:
-        run(connection, Path(store), Path(folder), rules)
+        run(connection, Path(store), Place(Path(folder)), rules)
 
 
 if __name__ == "__main__":
