@@ -11,6 +11,7 @@ from strawberry.types.arguments import StrawberryArgumentAnnotation
 
 from graphsvc import errors
 from graphsvc.clock import Clock
+from graphsvc.graph.mirror import Mirror
 from graphsvc.recall import scope
 from graphsvc.recall.scope import Asker
 from graphsvc.store.database import Connection
@@ -29,6 +30,7 @@ class Context:
     asker: Asker
     clock: Clock
     catch_up: bool = False  # index before a search; a service does that on its own
+    mirror: Mirror | None = None  # of the graph; only a service keeps one
 
 
 Info = strawberry.Info[Context, None]

@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, ingest, lists, operate, record
+from graphsvc.cli import ask, doctor, graph, ingest, lists, operate, record
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
 
@@ -74,6 +74,7 @@ for _command in (
     operate.serve,
     operate.ui,
     operate.rebuild,
+    graph.graph,
     operate.stats,
     doctor.doctor,
     operate.schema,

@@ -87,11 +87,16 @@ def http(settings: Settings, asker: Asker) -> Executor | None:
 
 def url(settings: Settings) -> str | None:
     """Return where a browser finds the service of this home; None when no service runs."""
-    try:
-        found = _ask(settings.socket, "GET", "/health", None, {"Host": "localhost"})["url"]
-    except (NoAnswer, KeyError):
-        return None
+    found = (health(settings) or {}).get("url")
     return found if isinstance(found, str) else None
+
+
+def health(settings: Settings) -> Mapping[str, object] | None:
+    """Return what the service of this home says of itself; None when no service runs."""
+    try:
+        return _ask(settings.socket, "GET", "/health", None, {"Host": "localhost"})
+    except NoAnswer:
+        return None
 
 
 def in_process(settings: Settings, asker: Asker) -> Executor:

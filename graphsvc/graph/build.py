@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from graphsvc import resources
-from graphsvc.graph.driver import DDL, Graph, Meta
+from graphsvc.graph.driver import DDL, At, Graph, Meta, nowhere
 from graphsvc.store import database, events
 from graphsvc.store.database import Connection
 from graphsvc.store.edges import shared
 
+SUFFIXES: Final = (".wal", ".shadow", ".tmp", "")  # what Kuzu adds to the name of a file
 SHAPE: Final = "1"  # of what `shared` reads; the tables of the mirror stand for themselves
 Progress = Callable[[int, int], None]  # rows written, rows expected
 
 
-def build(db: Connection, path: Path, rules: str, progress: Progress) -> Meta:
-    """Fill the new file at `path`, which nobody may have open; return what it says of itself. Raise driver.Failed."""
+def build(db: Connection, path: Path, rules: str, progress: Progress, at: At = nowhere) -> Meta:
+    """Fill a new file at `path`, which nobody may have open; return what it says of itself. Raise driver.Failed."""
     remove(path)
-    with database.snapshot(db), closing(Graph(path)) as graph:
+    with database.snapshot(db), closing(Graph(path, at)) as graph:
         expected, done = shared.size(db), 0
         for rows in graph.load(shared.nodes(db), shared.intervals(db)):
             done += rows
@@ -39,14 +40,12 @@ def described(db: Connection, rules: str) -> Meta:
 
 
 def remove(path: Path) -> None:
-    """Remove a graph file with what lies beside it: its write-ahead log, pages of an unfinished checkpoint."""
+    """Remove a graph file and what Kuzu keeps beside it."""
+    # The file goes last: without it, what is beside it means nothing.
     for one in beside(path):
         one.unlink(missing_ok=True)
 
 
 def beside(path: Path) -> list[Path]:
-    """List the files of a graph that are there."""
-    return sorted(one for one in path.parent.glob(f"{path.name}*") if one.name == path.name or one.suffix in SUFFIXES)
-
-
-SUFFIXES: Final = frozenset({".wal", ".shadow", ".tmp"})  # that Kuzu adds to the name of a file
+    """List the files of a graph that are there, itself last."""
+    return [one for suffix in SUFFIXES if (one := path.with_name(path.name + suffix)).exists()]

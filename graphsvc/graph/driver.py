@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util  # kuzu uses it and does not import it
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -28,7 +28,7 @@ POOL: Final = 256 << 20  # bytes of pages in memory
 LARGEST: Final = 2 << 30  # bytes of a database; as much address space is taken
 THREADS: Final = 2
 LONGEST_PATH: Final = 10_000  # edges; Kuzu itself stops at 30
-_BUILD_MS: Final = 600_000
+_WRITE_MS: Final = 600_000
 DDL: Final = "schema/kuzu/graph.cypher"
 _NODE: Final = [item.name for item in fields(Node)]
 _ABOUT_EDGE: Final = [item.name for item in fields(Interval) if item.name not in {"type", "source", "target"}]
@@ -39,8 +39,21 @@ _REFUSED: Final = re.compile(r"(Binder|Parser|Catalog|Conversion|Overflow|Functi
 assert importlib.util  # noqa: S101 # imported for kuzu
 
 
+At = Callable[[str], None]  # told the name of each step when it is done
+
+
+def nowhere(step: str) -> None:
+    """Take no notice."""
+    del step
+
+
 class Failed(Exception):  # carries what Kuzu said
     """Kuzu refused something, or broke: the graph must be closed, its file may be damaged."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of failure it is, without what Kuzu says further: that may quote people."""
+        return str(self).partition(":")[0][:80]
 
 
 class Locked(Failed):
@@ -61,29 +74,40 @@ class Meta:
 
 
 class Graph:
-    """An open graph. There must be no other one of the same file in this process."""
+    """An open graph. There must be no other one of the same file in this process.
 
-    def __init__(self, path: Path) -> None:
-        """Open a file, or begin one; raise Locked or Failed."""
+    The graph must be closed after Failed. Refused leaves it usable, on a new connection.
+    """
+
+    def __init__(self, path: Path, at: At = nowhere) -> None:
+        """Open a file, or begin one; raise Locked or Failed. `at` is told each step of what is written."""
+        self._at = at
+        self._prepared: dict[str, kuzu.PreparedStatement] = {}
         with _failing():
             self._database = kuzu.Database(
                 path, buffer_pool_size=POOL, max_db_size=LARGEST, max_num_threads=THREADS, auto_checkpoint=True
             )
         try:
-            with _failing():
-                self._connection = kuzu.Connection(self._database, num_threads=THREADS)
-                self._connection.execute(f"CALL var_length_extend_max_depth={LONGEST_PATH}")
+            self._connect()
         except BaseException:
             self._database.close()
             raise
-        self._prepared: dict[str, kuzu.PreparedStatement] = {}
+
+    def _connect(self) -> None:
+        with _failing():
+            self._connection = kuzu.Connection(self._database, num_threads=THREADS)
+            self._connection.execute(f"CALL var_length_extend_max_depth={LONGEST_PATH}")
+
+    def _disconnect(self) -> None:
+        self._prepared.clear()
+        with suppress(RuntimeError):
+            self._connection.close()
 
     def close(self) -> None:
-        """Let go of the file. What Kuzu says about it no longer matters."""
-        self._prepared.clear()
-        for one in (self._connection, self._database):
-            with suppress(RuntimeError):
-                one.close()
+        """Let go of the file, and bring what was written into it. What Kuzu says about that no longer matters."""
+        self._disconnect()
+        with suppress(RuntimeError):
+            self._database.close()
 
     def ask(
         self, text: str, parameters: Mapping[str, object], *, most: int, timeout_ms: int
@@ -95,19 +119,29 @@ class Graph:
         named = set(re.findall(r"\$(\w+)", re.sub(r"//.*", "", text)))
         if named != parameters.keys():
             raise ValueError(f"the question takes {sorted(named)}, not {sorted(parameters)}")
-        with _failing():
-            self._connection.set_query_timeout(timeout_ms)
-            self._connection.execute("BEGIN TRANSACTION READ ONLY")
-            result = self._connection.execute(text, dict(parameters))
-            if isinstance(result, list):
-                raise Refused("a question is one statement")
-            names = result.get_column_names()
-            rows: list[dict[str, Any]] = []
-            while len(rows) < most and result.has_next():
-                rows.append(dict(zip(names, result.get_next(), strict=True)))
-            more = result.has_next()
-            result.close()
-            self._connection.execute("COMMIT")
+        try:
+            with _failing():
+                return self._ask(text, parameters, most, timeout_ms)
+        except Refused:
+            self._disconnect()  # whatever it was in the middle of
+            self._connect()
+            raise
+
+    def _ask(
+        self, text: str, parameters: Mapping[str, object], most: int, timeout_ms: int
+    ) -> tuple[list[dict[str, Any]], bool]:
+        self._connection.set_query_timeout(timeout_ms)
+        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        result = self._connection.execute(text, dict(parameters))
+        if isinstance(result, list):
+            raise Refused("a question is one statement")
+        names = result.get_column_names()
+        rows: list[dict[str, Any]] = []
+        while len(rows) < most and result.has_next():
+            rows.append(dict(zip(names, result.get_next(), strict=True)))
+        more = result.has_next()
+        result.close()
+        self._connection.execute("COMMIT")
         return rows, more
 
     def meta(self) -> Meta | None:
@@ -131,59 +165,57 @@ class Graph:
 
     def write(self, changes: Changes, meta: Meta) -> None:
         """Write what changed, and the position it leads to, in one transaction."""
-        self.begin(changes)
-        self.commit(meta)
-
-    def begin(self, changes: Changes) -> None:
-        """Begin a transaction and write what changed."""
         with _failing():
-            self._connection.set_query_timeout(_BUILD_MS)
+            self._connection.set_query_timeout(_WRITE_MS)
             self._connection.execute("BEGIN TRANSACTION")
+            self._at("batch begun")
             if changes.nodes:
                 self._connection.execute(_MERGE, {"rows": [asdict(node) for node in changes.nodes]})
+            self._at("nodes written")
             for kind, source, target in changes.redrawn:
                 self._connection.execute(self._statement(_DELETE[kind]), {"source": source, "target": target})
+            self._at("edges removed")
             for one in changes.intervals:
                 told = {name: value for name, value in asdict(one).items() if name != "type"}
-                self._connection.execute(self._statement(_CREATE[one.type]), told)
-
-    def commit(self, meta: Meta) -> None:
-        """Write the position and end the transaction."""
-        with _failing():
+                result = self._connection.execute(self._statement(_CREATE[one.type]), told)
+                if isinstance(result, list) or not result.has_next():
+                    raise Failed(f"an end of an edge is missing: of one {one.type}")
+            self._at("edges written")
             self._connection.execute(_STAMP, asdict(meta))
+            self._at("position written")
             self._connection.execute("COMMIT")
-
-    def checkpoint(self) -> None:
-        """Bring the write-ahead log into the file."""
-        with _failing():
-            self._connection.execute("CHECKPOINT")
+        self._at("batch committed")
 
     def load(self, nodes: Iterable[Sequence[Node]], intervals: Iterable[Sequence[Interval]]) -> Iterator[int]:
         """Fill a new file, page by page; yield how many rows each page had. Only a whole file is to be used."""
         with _failing():
-            self._connection.set_query_timeout(_BUILD_MS)
+            self._connection.set_query_timeout(_WRITE_MS)
             self._connection.execute(resources.text(DDL))
+        self._at("file begun")
         for page in nodes:
             self._copy("Node", _table(_NODE, [asdict(node) for node in page]))
+            self._at("nodes loaded")
             yield len(page)
         for edges in intervals:
             for kind in EdgeType:
                 if own := [asdict(edge) for edge in edges if edge.type == kind]:
                     self._copy(kind.upper(), _table(["source", "target", *_ABOUT_EDGE], own))
+            self._at("edges loaded")
             yield len(edges)
 
     def stamp(self, meta: Meta) -> None:
         """Say what a file that was filled holds, and bring all of it into the file."""
         with _failing():
             self._connection.execute(_STAMP, asdict(meta))
-        self.checkpoint()
+            self._at("file stamped")
+            self._connection.execute("CHECKPOINT")
 
     def _copy(self, table: str, rows: pa.Table) -> None:
         with _failing():
             self._connection.execute(f"COPY {table} FROM $rows", {"rows": rows})
 
     def _rows(self, text: str) -> list[dict[str, Any]]:
-        return self.ask(text, {}, most=1_000, timeout_ms=_BUILD_MS)[0]
+        return self.ask(text, {}, most=1_000, timeout_ms=_WRITE_MS)[0]
 
     def _statement(self, text: str) -> kuzu.PreparedStatement:
         if text not in self._prepared:
@@ -224,6 +256,7 @@ _MERGE: Final = (
 _PAIR: Final = "MATCH (a:Node {id: $source}), (b:Node {id: $target})"
 _CREATE: Final = {
     kind: f"{_PAIR} CREATE (a)-[:{kind.upper()} {{{', '.join(_typed(name, f'${name}') for name in _ABOUT_EDGE)}}}]->(b)"
+    " RETURN a.number"
     for kind in EdgeType
 }
 _DELETE: Final = {
