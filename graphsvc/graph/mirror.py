@@ -10,8 +10,8 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import TimeoutExpired
 from typing import Any, Final
@@ -241,6 +241,17 @@ class Mirror:
             self._changed.notify_all()
             for pending in self._pending.values():
                 pending.answered.set()
+
+
+@contextmanager
+def kept(settings: Settings, rules: str) -> Iterator[Mirror]:
+    """Keep a mirror for the block, where no service does."""
+    mirror = Mirror(settings, rules, delay_s=0)
+    mirror.begin()
+    try:
+        yield mirror
+    finally:
+        mirror.close()
 
 
 def _unanswered(status: Status) -> Unanswered:
