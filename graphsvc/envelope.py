@@ -10,7 +10,9 @@ from typing import NewType
 
 import strawberry
 
-Long = NewType("Long", int)  # bound to the scalar of that name in api.schema: JSON integers beyond 32 bits
+# Bound to the scalars of these names in api.schema: JSON integers beyond 32 bits, and times in UTC.
+Long = NewType("Long", int)
+DateTime = NewType("DateTime", str)
 
 
 @strawberry.enum(graphql_name_from="value", description="What kind of answer this is.")

@@ -19,6 +19,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from graphsvc.store import visibility
 
@@ -72,6 +73,34 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for row in cells:
         grid.add_row(*(Text(row[index]) for index in shown))
     Console(highlight=False).print(grid)
+
+
+def tree(got: Answer) -> None:
+    """Draw a walk: each node below the one it was reached from; in a pipe a line each, with its depth and that node."""
+    nodes = _list(got, "nodes")
+    if not sys.stdout.isatty():
+        names = ("depth", "id", "type", "status", "label", "via")
+        table(names, [[node.get(name) for name in names] for node in nodes])
+        return
+    edges: dict[frozenset[object], str] = {}
+    for edge in _list(got, "edges"):
+        edges.setdefault(frozenset((edge["source"], edge["target"])), f"{edge['type']}, {edge['rule']}")
+    drawn: dict[object, Tree] = {}
+    for node in nodes:
+        line = Text(one_line(_cell(node.get("id"))), "cyan")
+        if status := node.get("status"):
+            line.append(f" {status}", "magenta")
+        line.append(f"  {one_line(_cell(node.get('label')))}", "")
+        how = edges.get(frozenset((node.get("id"), node.get("via"))))
+        line.append(f"  {one_line(how)}" if how else "", "dim")
+        line.append("  some neighbours are isolated" if node.get("hidden") else "", "dim")
+        above = drawn.get(node.get("via"))
+        drawn[node.get("id")] = above.add(line) if above is not None else Tree(line)
+        if above is None:
+            roots = drawn.setdefault(None, Tree("", hide_root=True))
+            roots.children.append(drawn[node.get("id")])
+    if drawn:
+        Console(highlight=False).print(drawn[None])
 
 
 def answer(got: Answer, options: Sequence[str]) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
+import commands
 import pytest
+from forks import MAIN, Forked, Forks
 
 from graphsvc.client import executor
 from graphsvc.client import tool as api_tool
@@ -44,13 +46,23 @@ def settings(home: Path) -> Settings:
     return from_environment({"GRAPHSVC_HOME": str(home)})
 
 
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that nothing was told yet; tests begin with a copy of it, for it is copied sooner than made."""
+    home = tmp_path_factory.mktemp("blank") / "home"
+    rebuild.connect(Settings(home=home)).close()
+    return home
+
+
 @pytest.fixture
-def db(settings: Settings) -> Iterator[Connection]:
+def db(settings: Settings, blank: Path) -> Iterator[Connection]:
+    if not settings.home.exists():
+        shutil.copytree(blank, settings.home)
     with closing(rebuild.connect(settings)) as connection:
         yield connection
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def clock() -> Clock:
     """Stands still, so that what was received when is the same in every run."""
     return lambda: NOW
@@ -177,47 +189,23 @@ def tool(settings: Settings) -> Callable[..., dict]:
     return tool
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a run of the program left: its exit code and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict:
-        """The one JSON line on standard output."""
-        return json.loads(self.out)
+@pytest.fixture
+def run(home: Path, tmp_path: Path) -> Callable[..., commands.Ran]:
+    """Run a command in this process: `run("ls", "--json", stdin=b"", cwd=…, env={…})`."""
+    return partial(commands.run, home, cwd=tmp_path)
 
 
 @pytest.fixture
-def run(home: Path, tmp_path: Path) -> Callable[..., Ran]:
-    """Run the real program in a process of its own: `run("ls", "--json", stdin=b"", cwd=…, env={…})`."""
-
-    def run(*arguments: str, stdin: bytes = b"", cwd: Path = tmp_path, env: dict[str, str] | None = None) -> Ran:
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("GRAPHSVC_", "XDG_", "CLAUDE"))
-        }
-        process = subprocess.run(
-            [sys.executable, "-m", "graphsvc", *arguments],
-            input=stdin,
-            capture_output=True,
-            cwd=cwd,
-            env={**kept, "GRAPHSVC_HOME": str(home), "HOME": str(tmp_path), **(env or {})},
-            timeout=300,
-            check=False,
-        )
-        return Ran(process.returncode, process.stdout.decode(), process.stderr.decode())
-
-    return run
+def program(home: Path, tmp_path: Path) -> Callable[..., commands.Ran]:
+    """Run the real program in a process of its own, called as `run` is."""
+    return partial(commands.program, home, cwd=tmp_path)
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """A service in a process of its own, asked over a real socket."""
 
-    process: subprocess.Popen[bytes]
+    process: Forked
     port: int
     token: str
 
@@ -252,8 +240,8 @@ class Serving:
     def end(self) -> str:
         """End the service and return what it wrote to standard error."""
         self.process.terminate()
-        _, written = self.process.communicate(timeout=30)
-        return written.decode()
+        self.process.wait(30)
+        return self.process.stderr.read().decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,27 +263,33 @@ class Answer:
         return errors[0].get("extensions", {}).get("code")
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """What starts processes of the program, soon."""
+    with closing(Forks()) as forks:
+        yield forks
+
+
 @pytest.fixture
-def serving(home: Path, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
-    """Start the real program's service: `serving("--log", "file", env={"GRAPHSVC_LOG": "info"})`."""
-    started = []
+def serving(home: Path, tmp_path: Path, forks: Forks) -> Iterator[Callable[..., Serving]]:
+    """Start the program's service: `serving("--log", "file", env={"GRAPHSVC_LOG": "info"})`.
 
-    def serving(*arguments: str, env: dict[str, str] | None = None, program: tuple[str, ...] = ("-m", "graphsvc")):
-        process = subprocess.Popen(
-            [sys.executable, *program, "serve", "--port", "0", "--json", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=tmp_path,
-            env={**os.environ, "GRAPHSVC_HOME": str(home), **(env or {})},
-        )
-        started.append(process)
-        said = process.stdout.readline()
-        assert said, process.stderr.read().decode()
-        ready = json.loads(said)
-        token = Path(ready["token_file"]).read_text().strip()
-        return Serving(process, int(ready["url"].rsplit(":", 1)[1]), token)
+    `before` is what of Python the process does first.
+    """
+    with ExitStack() as stack:
 
-    yield serving
-    for process in started:
-        process.kill()
-        process.communicate()
+        def serving(*arguments: str, env: dict[str, str] | None = None, before: str = ""):
+            process = forks.start(
+                *("serve", "--port", "0", "--json", *arguments),
+                env={**os.environ, "GRAPHSVC_HOME": str(home), **(env or {})},
+                cwd=tmp_path,
+                program=before + MAIN,
+            )
+            stack.enter_context(closing(process))
+            said = process.stdout.readline()
+            assert said, process.stderr.read().decode()
+            ready = json.loads(said)
+            token = Path(ready["token_file"]).read_text().strip()
+            return Serving(process, int(ready["url"].rsplit(":", 1)[1]), token)
+
+        yield serving

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from forks import MAIN, Forked, Forks
 from websockets.sync.client import ClientConnection, connect
 
 from graphsvc.server.streams.sockets import PROTOCOL
 
 STREAM = {"Accept": "text/event-stream"}
+# One client, for it takes as long to make as many requests; each connection is closed after its request.
+HTTP = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 @dataclass(frozen=True)
 class Served:
     """A running service and how to talk to it."""
 
-    process: subprocess.Popen
+    process: Forked
     url: str
     token: str
 
@@ -42,7 +43,7 @@ class Served:
             yield talk
 
     def bare(self, **more) -> ClientConnection:
-        options = {"subprotocols": [PROTOCOL], "compression": None, "max_size": None, "close_timeout": 0.2, **more}
+        options = {"subprotocols": [PROTOCOL], "compression": None, "max_size": None, "close_timeout": 0.02, **more}
         return connect(f"ws{self.url.removeprefix('http')}/graphql", **options)
 
     @contextmanager
@@ -50,13 +51,13 @@ class Served:
         """Open an event stream as the owner."""
         body = {"query": document, "variables": variables or {}}
         headers = {**self.authorization, **STREAM, **headers}
-        with httpx.stream("POST", f"{self.url}/graphql", json=body, headers=headers, timeout=30) as response:
+        with HTTP.stream("POST", f"{self.url}/graphql", json=body, headers=headers) as response:
             assert response.status_code == 200, response.read()
             yield Stream(response)
 
     def post(self, document: str, **headers: str) -> httpx.Response:
         headers = {**self.authorization, **headers}
-        return httpx.post(f"{self.url}/graphql", json={"query": document}, headers=headers, timeout=30)
+        return HTTP.post(f"{self.url}/graphql", json={"query": document}, headers=headers)
 
     def memory(self) -> int:
         """Resident bytes of the process."""
@@ -118,23 +119,21 @@ class Stream:
 
 
 @contextmanager
-def serving(home: Path, port: int = 0, **env: str) -> Iterator[Served]:
+def serving(forks: Forks, home: Path, port: int = 0, before: str = "", **env: str) -> Iterator[Served]:
     ready = home.parent / "ready.json"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "graphsvc", "serve", "--port", str(port), "--ready-file", str(ready)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    process = forks.start(
+        *("serve", "--port", str(port), "--ready-file", str(ready)),
         env={**os.environ, "GRAPHSVC_HOME": str(home), **env},
+        cwd=home.parent,
+        program=before + MAIN,
     )
     try:
         end = time.monotonic() + 30
         while not ready.exists():
             assert process.poll() is None, process.stderr.read().decode()
             assert time.monotonic() < end
-            time.sleep(0.02)
+            time.sleep(0.01)
         told = json.loads(ready.read_text())
         yield Served(process, told["url"], Path(told["token_file"]).read_text().strip())
     finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+        process.close()

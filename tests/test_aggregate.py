@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import tempfile
 import zlib
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -117,8 +118,10 @@ DOCUMENT = (
     viewer=st.sampled_from([None, "s1"]),
     days=st.none() | st.integers(0, 3),
 )
-def test_aggregate_agrees_with_grouping(history, measure, by, zone, viewer, days):
-    with tempfile.TemporaryDirectory() as folder, closing(rebuild.connect(Settings(home=Path(folder) / "h"))) as db:
+def test_aggregate_agrees_with_grouping(blank, history, measure, by, zone, viewer, days):
+    with ExitStack() as stack:
+        home = shutil.copytree(blank, Path(stack.enter_context(tempfile.TemporaryDirectory())) / "home")
+        db = stack.enter_context(closing(rebuild.connect(Settings(home=home))))
         capture.capture(db, history, now=lambda: NOW)
         since = utc_text(NOW - timedelta(days=days)) if days is not None else None
         known = {row["host_id"] for row in db.execute("SELECT host_id FROM sessions")}
@@ -140,19 +143,26 @@ def test_aggregate_agrees_with_grouping(history, measure, by, zone, viewer, days
     assert not found["capped"]
 
 
-@pytest.mark.parametrize("zone", ZONES)
-def test_a_day_is_the_zones_day_on_both_sides_of_every_clock_change(db, zone):
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    moments = [start + timedelta(hours=2 * step, minutes=29) for step in range(12 * 366)]
+YEAR = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=2 * step, minutes=29) for step in range(12 * 366)]
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory):
+    """A store of an event every other hour, to be read only."""
     batch = [
         Event(session_id="s1", kind=EventKind.RAW, origin=f"m{number}", body="", ts=utc_text(moment), cwd="/srv/p")
-        for number, moment in enumerate(moments)
+        for number, moment in enumerate(YEAR)
     ]
-    capture.capture(db, batch)
+    with closing(rebuild.connect(Settings(home=tmp_path_factory.mktemp("year") / "home"))) as db:
+        capture.capture(db, batch)
+        yield db
 
-    found = counts.aggregate(db, Viewer(), "events", ["day"], zone=zone)
 
-    expected = Counter(str(moment.astimezone(ZoneInfo(zone)).date()) for moment in moments)
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_day_is_the_zones_day_on_both_sides_of_every_clock_change(year, zone):
+    found = counts.aggregate(year, Viewer(), "events", ["day"], zone=zone)
+
+    expected = Counter(str(moment.astimezone(ZoneInfo(zone)).date()) for moment in YEAR)
     assert {day: count for (day,), count in found.groups} == dict(expected)
 
 

@@ -12,23 +12,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from urllib.parse import quote
 
 import httpx
 import pytest
+from forks import sooner
+from serving import serving
 
 from graphsvc import clock
 from graphsvc.api import schema
 from graphsvc.client import executor, tool
 from graphsvc.client.token import make_token, read_token
+from graphsvc.config import Settings
 from graphsvc.errors import InvalidInput, ServiceError, StoreError
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
 from graphsvc.server.app import application
-from graphsvc.server.connections import HEAD_S, MOST
+from graphsvc.server.connections import MOST
 from graphsvc.server.guard import App, hosts
 from graphsvc.server.service import serve
 from graphsvc.server.workers import THREADS, Workers
@@ -45,10 +48,12 @@ def token(settings):
     return make_token(settings)
 
 
-@pytest.fixture
-def app(settings, token):
+@contextmanager
+def asked(settings):
+    """Yield what asks an app of this home as its owner."""
+    token = make_token(settings)
     app = application(settings, token=token, names=hosts(PORT))
-    yield app
+    yield Http(app, {"Authorization": f"Bearer {token}"})
     asyncio.run(end(app))
 
 
@@ -88,15 +93,24 @@ class Http:
         return self.request("POST", path, **more)
 
 
-@pytest.fixture
-def http(app, token):
-    return Http(app, {"Authorization": f"Bearer {token}"})
+@pytest.fixture(scope="module")
+def http(tmp_path_factory):
+    """For tests that store nothing."""
+    with asked(Settings(home=tmp_path_factory.mktemp("app") / "home")) as http:
+        yield http
 
 
 @pytest.fixture
-def stranger(app):
+def fresh(settings):
+    """Asks about the store of the test."""
+    with asked(settings) as http:
+        yield http
+
+
+@pytest.fixture
+def stranger(http):
     """Has no token."""
-    return Http(app, {})
+    return replace(http, headers={})
 
 
 def problem(response):
@@ -136,9 +150,9 @@ def test_guard_lets_only_the_owner_in_under_our_names(http, headers, status, cod
         assert problem(response)["message"]
 
 
-def test_repeated_host_or_token_is_refused(http, token):
+def test_repeated_host_or_token_is_refused(http):
     assert http.post(json=PING, headers=[("Host", f"localhost:{PORT}"), ("Host", "evil")]).status_code == 421
-    twice = [("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
+    twice = [*http.headers.items()] * 2
     assert http.post(json=PING, headers=twice).status_code == 401
 
 
@@ -224,22 +238,22 @@ def test_large_body_is_refused_while_it_arrives(http):
     assert http.post(content=b"{}", headers=announced).status_code == 413
 
 
-def test_capture_may_be_larger(http):
+def test_capture_may_be_larger(fresh):
     event = {"session_id": "s", "kind": "user_message", "origin": "o", "body": "x" * 2**21, "project": "/srv/p"}
     mutation = "mutation ($events: [EventInput!]!) { capture(events: $events) { accepted } }"
     request = {"query": mutation, "variables": {"events": [event]}}
 
-    assert http.post(json=request).status_code == 413
-    assert http.post(json=request, headers={executor.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
+    assert fresh.post(json=request).status_code == 413
+    assert fresh.post(json=request, headers={executor.CAPTURE: "1"}).json()["data"]["capture"]["accepted"] == 1
 
 
-def test_viewer_header_says_as_whom_the_owner_asks(http, db, talk):
+def test_viewer_header_says_as_whom_the_owner_asks(fresh, db, talk):
     talk.session("港口").isolated()
     talk.user("the harbour is closed")
     request = {"query": '{ search(query: "harbour") { ... on SearchResult { results { body } } } }'}
 
-    own = http.post(json=request, headers={executor.VIEWER: quote("港口")}).json()
-    others = http.post(json=request).json()
+    own = fresh.post(json=request, headers={executor.VIEWER: quote("港口")}).json()
+    others = fresh.post(json=request).json()
 
     assert "the harbour is closed" in json.dumps(own)
     assert "the harbour is closed" not in json.dumps(others)
@@ -301,54 +315,26 @@ def test_socket_that_somebody_listens_at_is_refused(settings, token):
             serve(settings)
 
 
-SERVE = """
-import sys
-from pathlib import Path
-from graphsvc import config
-from graphsvc.server.service import serve
-serve(config.from_environment(), ready_file=Path(sys.argv[1]))
-"""
-
-
 @pytest.fixture
-def service(settings, home, tmp_path):
-    """A service in a process of its own: start it with `service()`, get the process and what its ready file says."""
-    started = []
-
-    def start():
-        ready = tmp_path / "ready.json"
-        process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(ready)],
-            stderr=subprocess.PIPE,
-            env={**os.environ, "GRAPHSVC_HOME": str(home)},
-        )
-        started.append(process)
-        end = time.monotonic() + 30
-        while not ready.exists():
-            assert process.poll() is None, process.stderr.read().decode()
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        return process, json.loads(ready.read_text())
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+def service(forks, home):
+    """Start a service in a process of its own: `service()`."""
+    with ExitStack() as stack:
+        yield lambda before="": stack.enter_context(serving(forks, home, before=before))
 
 
-def over_tcp(ready, token, document):
-    host, port = ready["url"].removeprefix("http://").split(":")
+def over_tcp(url, token, document):
+    host, port = url.removeprefix("http://").split(":")
     with closing(HTTPConnection(host, int(port), timeout=30)) as connection:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         connection.request("POST", "/graphql", json.dumps({"query": document}), headers)
         return json.loads(connection.getresponse().read())
 
 
-def test_service_answers_on_both_sockets_as_the_store_does(service, settings, talk):
+def test_service_answers_on_both_sockets_as_the_store_does(service, settings, talk, tmp_path):
     talk.user("the harbour opens at nine \ud800")
     talk.wrote("docs/harbour.md")
-    process, ready = service()
+    served = service()
+    ready = json.loads((tmp_path / "ready.json").read_text())
     asked = [
         {"query": "harbour"},
         {"nav": "ls"},
@@ -359,12 +345,12 @@ def test_service_answers_on_both_sockets_as_the_store_does(service, settings, ta
 
     by_service, by_store = executor.http(settings, OWNER), executor.in_process(settings, OWNER)
 
-    assert ready["pid"] == process.pid
+    assert ready["pid"] == served.process.pid
     assert ready["socket"] == str(settings.socket)
     assert stat.S_IMODE(settings.socket.stat().st_mode) == 0o600
     assert [tool.call(one, by_service) for one in asked] == [tool.call(one, by_store) for one in asked]
-    assert over_tcp(ready, read_token(settings), "{ __typename }") == {"data": {"__typename": "Query"}}
-    assert "errors" in over_tcp(ready, "wrong", "{ __typename }")
+    assert over_tcp(ready["url"], read_token(settings), "{ __typename }") == {"data": {"__typename": "Query"}}
+    assert "errors" in over_tcp(ready["url"], "wrong", "{ __typename }")
 
 
 def test_large_text_does_not_end_every_search(service, settings, talk):
@@ -395,10 +381,10 @@ def test_what_the_service_stores_is_indexed_behind_the_request(service, settings
         time.sleep(0.05)
 
 
-def test_request_never_writes_the_index(http, db, talk):
+def test_request_never_writes_the_index(fresh, db, talk):
     talk.user("the harbour opens at nine")
 
-    answer = http.post(json={"query": '{ search(query: "harbour") { ... on SearchResult { results { id } } } }'})
+    answer = fresh.post(json={"query": '{ search(query: "harbour") { ... on SearchResult { results { id } } } }'})
 
     assert answer.json()["data"]["search"]["results"] == [{"id": "event-1"}]
     assert db.execute("SELECT COUNT(*) FROM read_models WHERE name = 'words'").fetchone()[0] == 0
@@ -423,13 +409,13 @@ def test_store_that_cannot_be_opened_is_refused_before_anything_listens(settings
 
 
 def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
-    _, ready = service()
-    host, port = ready["url"].removeprefix("http://").split(":")
+    url = service(sooner("graphsvc.server.connections", HEAD_S=2)).url
+    host, port = url.removeprefix("http://").split(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(MOST + 10)]
     try:
-        assert "data" in over_tcp(ready, read_token(settings), "{ __typename }")
+        assert "data" in over_tcp(url, read_token(settings), "{ __typename }")
         assert executor.http(settings, OWNER)("{ __typename }", {})
-        idle[-1].settimeout(HEAD_S + 5)
+        idle[-1].settimeout(2 + 5)
         idle[-1].sendall(b"GET /hea")
         with suppress(ConnectionResetError):
             assert idle[-1].recv(1) == b"", "it is closed in the end"
@@ -439,19 +425,25 @@ def test_connections_that_ask_nothing_keep_nobody_out(service, settings):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_service_leaves_nothing_behind(service, settings, tmp_path, number):
-    process, _ = service()
+def test_service_leaves_nothing_behind(settings, tmp_path, number):
+    ready = tmp_path / "ready.json"
+    command = [sys.executable, "-m", "graphsvc", "serve", "--port", "0", "--ready-file", str(ready), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert json.loads(process.stdout.readline()) == json.loads(ready.read_text())
 
-    process.send_signal(number)
+            process.send_signal(number)
 
-    assert process.wait(30) == 0
-    assert not settings.socket.exists()
-    assert not (tmp_path / "ready.json").exists()
-    assert process.stderr.read() == b""
+            assert process.wait(30) == 0
+            assert not settings.socket.exists()
+            assert not ready.exists()
+            assert process.stderr.read() == b""
+        finally:
+            process.kill()
 
 
 def test_second_service_of_a_home_is_refused_and_a_dead_one_is_replaced(service, settings):
-    process, _ = service()
+    process = service().process
 
     with pytest.raises(StoreError, match="already"):
         serve(settings)
@@ -466,7 +458,7 @@ def test_second_service_of_a_home_is_refused_and_a_dead_one_is_replaced(service,
 
 def test_service_that_dies_is_replaced_by_the_store_for_queries_only(service, settings, talk):
     talk.user("the harbour opens at nine")
-    process, _ = service()
+    process = service().process
     execute = executor.connect(settings, OWNER)
     process.kill()
     process.wait()
@@ -477,16 +469,16 @@ def test_service_that_dies_is_replaced_by_the_store_for_queries_only(service, se
 
 
 def test_bug_reaches_neither_log_nor_answer_with_what_was_said(service, settings):
-    process, ready = service()
+    served = service()
     database.connect(settings).close()
-    over_tcp(ready, read_token(settings), '{ search(query: "canary-one") { __typename } }')
-    over_tcp(ready, "canary-two", "{ __typename }")
-    over_tcp(ready, read_token(settings), "{ canary_three }")
+    over_tcp(served.url, read_token(settings), '{ search(query: "canary-one") { __typename } }')
+    over_tcp(served.url, "canary-two", "{ __typename }")
+    over_tcp(served.url, read_token(settings), "{ canary_three }")
 
-    process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    served.process.send_signal(signal.SIGTERM)
+    served.process.wait()
 
-    assert b"canary" not in process.stderr.read()
+    assert b"canary" not in served.process.stderr.read()
 
 
 def test_request_that_takes_too_long_is_stopped_and_others_are_answered(settings, token):

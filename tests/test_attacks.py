@@ -6,10 +6,11 @@ tests share the machine with each other.
 
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import attacks
 import pytest
@@ -119,29 +120,23 @@ stock = strawberry.Schema(
         lambda: MaxTokensLimiter(max_token_count=2_000),
     ],
 )
-asked = json.loads(sys.stdin.read())
+asked = json.loads(sys.argv[1])
 print("begun", flush=True)
 result = stock.execute_sync(asked["query"], asked["variables"], operation_name=asked["operationName"])
 print("ran" if any(error.path for error in result.errors or ()) or result.data else "refused")
 '''
 
 
-def stock(name, seconds):
+def stock(forks, cwd, name, seconds):
     """Return what the stock limiters make of an attack in that time: refused, ran, or late."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", STOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        process.stdin.write(attacks.BODIES[name])
-        process.stdin.close()
-        process.stdin = None
+    process = forks.start(attacks.BODIES[name].decode(), env=os.environ, cwd=cwd, program=STOCK)
+    with closing(process):
         assert process.stdout.readline() == b"begun\n", process.stderr.read().decode()
-        return process.communicate(timeout=seconds)[0].decode().strip()
-    except subprocess.TimeoutExpired:
-        return "late"
-    finally:
-        process.kill()
-        process.communicate()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return "late"
+        return process.stdout.read().decode().strip()
 
 
 @pytest.mark.parametrize(
@@ -153,5 +148,5 @@ def stock(name, seconds):
         ("answers: by variables", "ran"),
     ],
 )
-def test_stock_limiters_fail_the_corpus(name, outcome):
-    assert stock(name, SOON_S if outcome == "late" else 60) == outcome
+def test_stock_limiters_fail_the_corpus(forks, tmp_path, name, outcome):
+    assert stock(forks, tmp_path, name, SOON_S if outcome == "late" else 60) == outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import stores
 
 from graphsvc.memory import capture
 from graphsvc.model import Event, EventKind
@@ -184,7 +185,7 @@ HOSTILE = ("\ud800", "\0", "a\ud800\0b", "\udfff.md")
 
 @pytest.mark.parametrize("bad", HOSTILE, ids=repr)
 def test_no_text_of_a_host_breaks_capture_or_reading(db, settings, clock, bad):
-    from graphsvc.client import executor, tool
+    from graphsvc.client import tool
     from graphsvc.memory import rebuild
     from graphsvc.recall.scope import Asker
 
@@ -222,7 +223,7 @@ def test_no_text_of_a_host_breaks_capture_or_reading(db, settings, clock, bad):
 
     assert done.accepted == len(batch)
     assert rebuild.check(settings, lambda *_: None) == []
-    execute = executor.in_process(settings, Asker())
+    execute = stores.reader(db, Asker())
     for number in range(1, done.position + 1):
         for verb in ("ls", "cd", "cat"):
             line, code = tool.call({"nav": verb, "target": f"event-{number}"}, execute)

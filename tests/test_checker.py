@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
+import subprocess
+import sys
 import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import attacks
@@ -30,13 +35,25 @@ def body(document, variables=None):
     return attacks.body(document, variables)
 
 
+@contextmanager
+def ready():
+    with closing(Checker()) as one:
+        begun(one)
+        yield one
+
+
+@pytest.fixture(scope="module")
+def process():
+    """A checker whose process is ready, for tests that leave it so."""
+    with ready() as one:
+        yield one
+
+
 @pytest.fixture
-def process(monkeypatch):
-    """A checker whose process is ready."""
-    one = Checker()
-    begun(one)
-    yield one
-    one.close()
+def own():
+    """A checker whose process is ready, for tests that end it."""
+    with ready() as one:
+        yield one
 
 
 def begun(one):
@@ -145,21 +162,21 @@ def test_what_was_checked_is_not_looked_at_again(process, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_service_checks_alone_while_the_process_is_not_there(process, monkeypatch, fault):
+def test_the_service_checks_alone_while_the_process_is_not_there(own, monkeypatch, fault):
     monkeypatch.setattr(checker, "LOOK_S", 0.3)
-    before = process._child.process.pid
+    before = own._child.process.pid
     os.kill(before, fault)
 
-    assert process.question(body(WRONG)).document == WRONG
-    assert process._child is None
-    assert process.question(body(WRONG)).document == WRONG, "not begun again at once"
+    assert own.question(body(WRONG)).document == WRONG
+    assert own._child is None
+    assert own.question(body(WRONG)).document == WRONG, "not begun again at once"
     monkeypatch.setattr(checker, "PAUSE_S", 0)
     monkeypatch.setattr(checker, "LOOK_S", 5)
-    begun(process)
-    assert process._child.process.pid != before
+    begun(own)
+    assert own._child.process.pid != before
 
 
-def test_an_answer_is_never_taken_for_the_answer_to_another(process, monkeypatch):
+def test_an_answer_is_never_taken_for_the_answer_to_another(own, monkeypatch):
     class Late(BaseException):
         pass
 
@@ -169,9 +186,9 @@ def test_an_answer_is_never_taken_for_the_answer_to_another(process, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr("graphsvc.server.checker.json.loads", interrupted)
         with pytest.raises(Late):
-            process._look(body(WRONG))
+            own._look(body(WRONG))
 
-    assert process._child is None
+    assert own._child is None
 
 
 def test_the_process_ends_with_the_service(serving, talk):
@@ -196,3 +213,16 @@ def children(pid):
 def lives(pid):
     path = Path(f"/proc/{pid}/stat")
     return path.exists() and path.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_a_process_that_was_never_asked_ends_in_silence(tmp_path):
+    """Its word that it is ready lies unread when the service is gone."""
+    here, there = socket.socketpair()
+    with there, (tmp_path / "stderr").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-P", "-m", "graphsvc.server.checker"], stdin=there, stderr=log)
+    with here:
+        assert select.select([here], [], [], DEADLINE_S)[0], "ready"
+
+    process.wait(DEADLINE_S)
+    assert (tmp_path / "stderr").read_bytes() == b""
+    assert process.returncode == 0

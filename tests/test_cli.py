@@ -1,4 +1,4 @@
-"""The command line as people and programs use it: real processes, their output and their exit codes."""
+"""The command line as people and programs use it: what commands print and their exit codes, in real processes too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 import click
+import commands
 import pytest
 from click.testing import CliRunner
 
@@ -30,12 +32,20 @@ def line(body: str = "Hello", **fields: object) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-@pytest.fixture
-def cafe(run):
-    """A home that holds the demo conversations."""
-    ran = run("import", str(DEMO), "--json")
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """A home that holds the demo conversations, and what their import said."""
+    folder = tmp_path_factory.mktemp("imported")
+    ran = commands.program(folder / "home", "import", str(DEMO), "--json", cwd=folder)
     assert ran.code == 0, ran.err
-    return ran.json
+    return folder / "home", ran.json
+
+
+@pytest.fixture
+def cafe(imported, home):
+    """A home that holds the demo conversations; what their import said."""
+    shutil.copytree(imported[0], home)
+    return imported[1]
 
 
 def test_import_says_what_it_read(cafe):
@@ -48,8 +58,8 @@ def test_import_says_what_it_read(cafe):
     assert cafe["events_added"] == sum(cafe["kinds"].values()) > 45, "what follows by rule is counted too"
 
 
-def test_import_again_adds_nothing(cafe, run):
-    again = run("import", str(DEMO), "--json").json
+def test_import_again_adds_nothing(cafe, program):
+    again = program("import", str(DEMO), "--json").json
 
     assert again["events_added"] == 0
 
@@ -98,12 +108,12 @@ def test_import_without_anything_to_find_shows_the_demo_when_asked_to(run):
     assert "harbor-cafe-2026-11-05" in ran.out
 
 
-def test_import_finds_the_histories_of_the_machine(run, tmp_path):
+def test_import_finds_the_histories_of_the_machine(run, program, tmp_path):
     folder = tmp_path / ".claude" / "projects" / "-home-demo-harbor-cafe"
     folder.mkdir(parents=True)
     (folder / "5f0c6a1e-8d0b-4c57-9d0e-1a7c2f4b9e01.jsonl").write_bytes((DEMO / "1-english.jsonl").read_bytes())
 
-    refused = run("import", stdin=b"n\n")
+    refused = program("import", stdin=b"n\n")
     before = run("search", "rounding error", "--project", "all")
     ran = run("import", "--yes")
 
@@ -112,8 +122,10 @@ def test_import_finds_the_histories_of_the_machine(run, tmp_path):
     assert run("search", "rounding error", "--project", "all").code == 0
 
 
-def test_capture_stores_good_lines_and_rejects_bad_ones_by_number(run):
-    ran = run("capture", "--json", stdin=line() + b"\xff\n[]\n" + line(kind="song", origin="m2") + line(origin="m3"))
+def test_capture_stores_good_lines_and_rejects_bad_ones_by_number(program):
+    ran = program(
+        "capture", "--json", stdin=line() + b"\xff\n[]\n" + line(kind="song", origin="m2") + line(origin="m3")
+    )
 
     assert ran.code == 2
     assert ran.json["accepted"] == 2
@@ -154,10 +166,10 @@ def test_capture_again_counts_duplicates(run):
     assert second.json["position"] == first.json["position"]
 
 
-def test_capture_splits_at_line_feeds_only(run):
+def test_capture_splits_at_line_feeds_only(run, program):
     body = "one\u2028two\u0085three\rfour\x0cfive"
 
-    ran = run("capture", "--json", stdin=json.dumps(json.loads(line(body)), ensure_ascii=False).encode() + b"\n")
+    ran = program("capture", "--json", stdin=json.dumps(json.loads(line(body)), ensure_ascii=False).encode() + b"\n")
 
     assert ran.json["accepted"] == 1
     assert run("cat", "m1", "--project", "all").code == 1
@@ -173,10 +185,10 @@ def test_tool_arguments_that_are_no_object_are_refused(run, text):
     assert ran.out.count("\n") == 1
 
 
-def test_tool_reads_its_arguments_from_standard_input(cafe, run):
+def test_tool_reads_its_arguments_from_standard_input(cafe, run, program):
     given = '{"query": "取餐码"}'
 
-    assert run("tool", "-", stdin=given.encode()).json == run("tool", given).json
+    assert program("tool", "-", stdin=given.encode()).json == run("tool", given).json
 
 
 @pytest.mark.parametrize(
@@ -200,8 +212,8 @@ def test_tool_exit_codes(cafe, run, arguments, code):
     assert ran.json
 
 
-def test_tool_prints_utf8_whatever_the_locale(cafe, run):
-    ran = run("tool", '{"query": "取餐码"}', env={"LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
+def test_tool_prints_utf8_whatever_the_locale(cafe, program):
+    ran = program("tool", '{"query": "取餐码"}', env={"LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
 
     assert ran.code == 0
     assert "取餐码" in ran.json["results"][0]["body"]
@@ -245,16 +257,16 @@ def test_commands_for_people_and_for_programs_agree(cafe, run, arguments):
     assert "\x1b" not in people.out
 
 
-def test_cat_follows_the_cursor_to_the_end_and_is_exact(run):
+def test_cat_follows_the_cursor_to_the_end_and_is_exact(run, program):
     text = "一行 line\r\n\ttab \x1b[31m bell\x07 😀\n" * 20_000
     run("capture", stdin=line(text))
 
-    assert run("cat", "event-1", "--project", "all").out == text
+    assert program("cat", "event-1", "--project", "all").out == text
     assert "cursor" in run("cat", "event-1", "--project", "all", "--json").json
 
 
-def test_not_found_says_what_to_try(cafe, run):
-    ran = run("cd", "docs/orderin.md", "--project", CAFE)
+def test_not_found_says_what_to_try(cafe, program):
+    ran = program("cd", "docs/orderin.md", "--project", CAFE)
 
     assert ran.code == 1
     assert "not-found" in ran.err
@@ -272,8 +284,8 @@ def test_a_suggestion_for_people_is_a_command_that_runs(cafe, run):
     assert "# Ordering online" in followed.out
 
 
-def test_a_refused_argument_is_one_line(cafe, run):
-    ran = run("search", "x", "--limit", "51")
+def test_a_refused_argument_is_one_line(cafe, run, program):
+    ran = program("search", "x", "--limit", "51")
 
     assert ran.code == 2
     assert ran.out == ""
@@ -331,7 +343,7 @@ def test_demo_again_adds_nothing(run):
     assert run("demo").out == first.out
 
 
-def test_serve_answers_and_the_tool_asks_it(cafe, run, home, tmp_path):
+def test_serve_answers_and_the_tool_asks_it(cafe, program, home, tmp_path):
     ready = tmp_path / "ready.json"
     process = subprocess.Popen(
         [sys.executable, "-m", "graphsvc", "serve", "--port", "0", "--ready-file", str(ready), "--json"],
@@ -345,16 +357,16 @@ def test_serve_answers_and_the_tool_asks_it(cafe, run, home, tmp_path):
         assert set(told) == {"url", "socket", "token_file", "pid"}
         assert told["pid"] == process.pid
         assert json.loads(process.stdout.readline()) == told
-        assert run("tool", '{"query": "取餐码"}', "--project", CAFE).code == 0
+        assert program("tool", '{"query": "取餐码"}', "--project", CAFE).code == 0
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
 
 
-def test_a_newer_database_is_refused_in_one_line(cafe, run, home):
+def test_a_newer_database_is_refused_in_one_line(cafe, run, program, home):
     corrupt(home, "PRAGMA user_version = 999")
 
-    ran = run("stats")
+    ran = program("stats")
 
     assert ran.code == 3
     assert ran.err.count("\n") == 1
@@ -378,12 +390,12 @@ def test_ctrl_c_is_quiet_and_exits_130(home):
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def test_import_that_nobody_can_answer_imports_nothing(run, tmp_path):
+def test_import_that_nobody_can_answer_imports_nothing(run, program, tmp_path):
     folder = tmp_path / ".claude" / "projects" / "p"
     folder.mkdir(parents=True)
     (folder / "s.jsonl").write_bytes((DEMO / "1-english.jsonl").read_bytes())
 
-    assert run("import").code == 2
+    assert program("import").code == 2
     assert run("import", "--json").json["error"]["field"] == "yes"
     assert run("stats", "--json").json["events"] == 0
     assert run("import", "--json", "--yes").json["files"] == 1

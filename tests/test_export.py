@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import tracemalloc
 from contextlib import closing
 from dataclasses import replace
@@ -36,10 +37,10 @@ tried = settings(
 
 
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory):
+def homes(tmp_path_factory, blank):
     """Return a home that nobody has used yet, at every call."""
     folder, numbers = tmp_path_factory.mktemp("homes"), itertools.count()
-    return lambda: Home(folder / str(next(numbers)))
+    return lambda: Home(shutil.copytree(blank, folder / str(next(numbers))))
 
 
 def _event(**fields):

@@ -48,8 +48,10 @@ SUBSCRIPTION = "subscription { events_captured { position } }"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("guard") / "home", GRAPHSVC_ORIGINS=f"{DASHBOARD}, app://desk") as service:
+def served(forks, tmp_path_factory):
+    with serving(
+        forks, tmp_path_factory.mktemp("guard") / "home", GRAPHSVC_ORIGINS=f"{DASHBOARD}, app://desk"
+    ) as service:
         yield service
 
 
@@ -188,8 +190,8 @@ def test_browser_of_other_pages_may_not_ask(served):
         assert "access-control-allow-origin" not in headers
 
 
-def test_by_default_no_page_but_our_own_may_ask(tmp_path):
-    with serving(tmp_path / "home") as served:
+def test_by_default_no_page_but_our_own_may_ask(forks, tmp_path):
+    with serving(forks, tmp_path / "home") as served:
         assert preflight(served, DASHBOARD)[0] == 403
         assert enters(served, "POST", "127.0.0.1:{port}", DASHBOARD, served.token) == 403
 

@@ -10,24 +10,23 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from pathlib import Path
 
 import pytest
+import stores
 from graphql import GraphQLInterfaceType, GraphQLObjectType, GraphQLUnionType, build_schema, get_named_type
 
 from graphsvc import resources
-from graphsvc.client import executor, tool
+from graphsvc.client import tool
 from graphsvc.clock import utc_text
-from graphsvc.config import Settings, from_environment
-from graphsvc.memory import capture, export
+from graphsvc.config import Settings
+from graphsvc.memory import capture, export, rebuild
 from graphsvc.model import Event, EventKind
 from graphsvc.recall import scope
 from graphsvc.recall.scope import Asker
-from graphsvc.store import database
 from graphsvc.store.database import Connection
 
 STORIES = 12
@@ -225,33 +224,29 @@ def _told(seed: int) -> list[Step]:
 class World:
     """One telling of a story: its store, and the id of the newest event after each step."""
 
-    settings: Settings
+    db: Connection
     rows: list[int]
 
 
-def _as_told(home: Path, steps: list[Step]) -> World:
-    settings = from_environment({"GRAPHSVC_HOME": str(home)})
-    with closing(database.connect(settings)) as db:
-        return World(settings, [_capture(db, step.event) for step in steps])
+def _as_told(db: Connection, steps: list[Step]) -> World:
+    return World(db, [_capture(db, step.event) for step in steps])
 
 
-def _with_blanks(home: Path, steps: list[Step], told: World) -> World:
+def _with_blanks(db: Connection, steps: list[Step], told: World) -> World:
     """Tell the same, with as many blanks as there were rows in the place of what is secret."""
-    settings = from_environment({"GRAPHSVC_HOME": str(home)})
     rows, before = [], 0
-    with closing(database.connect(settings)) as db:
-        for step, after in zip(steps, told.rows, strict=True):
-            event = step.event
-            if not step.secret:
-                title = {"title": "title of nothing"} if "title" in event.meta else {}
-                rows.append(_capture(db, replace(event, meta={**event.meta, **title})))
-            else:
-                for number in range(after - before):
-                    origin = f"{event.origin}:{number}" if number else event.origin
-                    _capture(db, replace(event, kind=EventKind.RAW, origin=origin, body="", meta={}))
-                rows.append(after)
-            before = after
-    return World(settings, rows)
+    for step, after in zip(steps, told.rows, strict=True):
+        event = step.event
+        if not step.secret:
+            title = {"title": "title of nothing"} if "title" in event.meta else {}
+            rows.append(_capture(db, replace(event, meta={**event.meta, **title})))
+        else:
+            for number in range(after - before):
+                origin = f"{event.origin}:{number}" if number else event.origin
+                _capture(db, replace(event, kind=EventKind.RAW, origin=origin, body="", meta={}))
+            rows.append(after)
+        before = after
+    return World(db, rows)
 
 
 def _capture(db: Connection, event: Event) -> int:
@@ -259,10 +254,13 @@ def _capture(db: Connection, event: Event) -> int:
 
 
 @pytest.fixture(params=range(STORIES))
-def worlds(request, tmp_path, home) -> tuple[World, World]:
+def worlds(request, tmp_path) -> Iterator[tuple[World, World]]:
     steps = _told(request.param)
-    told = _as_told(tmp_path / "told", steps)
-    return told, _with_blanks(tmp_path / "blank", steps, told)
+    homes = (Settings(home=tmp_path / name) for name in ("told", "blank"))
+    with ExitStack() as stack:
+        here, there = (stack.enter_context(closing(rebuild.connect(one))) for one in homes)
+        told = _as_told(here, steps)
+        yield told, _with_blanks(there, steps, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,12 +273,12 @@ class Targets:
 
 
 def _targets(world: World) -> Targets:
-    with closing(database.connect(world.settings)) as db:
-        events = [f"event-{row[0]}" for row in db.execute("SELECT id FROM events ORDER BY id")]
-        records = [f"{row[0]}-{row[1]}" for row in db.execute("SELECT type, id FROM records ORDER BY id")]
-        assets = [f"asset-{row[0]}" for row in db.execute("SELECT id FROM knowledge_assets ORDER BY id")]
-        sessions = [row[0] for row in db.execute("SELECT host_id FROM sessions ORDER BY id")]
-        moments = [row[0] for row in db.execute("SELECT DISTINCT at FROM events ORDER BY at")]
+    db = world.db
+    events = [f"event-{row[0]}" for row in db.execute("SELECT id FROM events ORDER BY id")]
+    records = [f"{row[0]}-{row[1]}" for row in db.execute("SELECT type, id FROM records ORDER BY id")]
+    assets = [f"asset-{row[0]}" for row in db.execute("SELECT id FROM knowledge_assets ORDER BY id")]
+    sessions = [row[0] for row in db.execute("SELECT host_id FROM sessions ORDER BY id")]
+    moments = [row[0] for row in db.execute("SELECT DISTINCT at FROM events ORDER BY at")]
     beyond = [f"{kind}-{len(events) + 9}" for kind in ("event", "asset", "decision", "todo", "goal", "candidate")]
     ids = (*events, *records, *assets, *beyond, *(f"session-{one}" for one in sessions), *PATHS, "plan.md", "5", "13")
     return Targets(ids, tuple(sessions), tuple(moments))
@@ -437,7 +435,7 @@ def _fields(kind: GraphQLObjectType, depth: int) -> str:
 
 def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[object]:
     """Return what a call answers; of a search or a walk the next pages too."""
-    execute = executor.in_process(world.settings, asker)
+    execute = stores.reader(world.db, asker)
     document, given = call
     found: list[object] = []
     while document != "tool" and len(found) < pages:
@@ -460,9 +458,8 @@ def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[obj
 
 
 def _exported(world: World, asker: Asker) -> list[tuple[int, bytes]]:
-    with closing(database.connect(world.settings)) as db:
-        viewer, _ = scope.resolve(db, asker, None)
-        return list(export.export(db, viewer, 0, world.rows[-1]))
+    viewer, _ = scope.resolve(world.db, asker, None)
+    return list(export.export(world.db, viewer, 0, world.rows[-1]))
 
 
 def _calls(targets: Targets, seed: int, thorough: bool) -> Iterator[Call]:

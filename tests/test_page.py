@@ -253,12 +253,12 @@ def test_ui_without_a_service_says_how_to_start_one(run, settings, service, kill
     assert "graphsvc serve" in run("ui", "--json").json["error"]["message"]
 
 
-def test_ui_opens_the_browser_without_showing_the_token_to_other_users(run, service, settings, tmp_path):
+def test_ui_opens_the_browser_without_showing_the_token_to_other_users(program, service, settings, tmp_path):
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$*" > {tmp_path}/arguments\n')
     browser.chmod(0o755)
 
-    ran = run("ui", "--open", env={"BROWSER": str(browser)})
+    ran = program("ui", "--open", env={"BROWSER": str(browser)})
 
     token = read_token(settings)
     given = (tmp_path / "arguments").read_text().strip()
@@ -269,8 +269,8 @@ def test_ui_opens_the_browser_without_showing_the_token_to_other_users(run, serv
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_ui_without_a_browser_still_prints_the_address(run, service):
-    ran = run("ui", "--open", env={"BROWSER": "/nowhere/browser"})
+def test_ui_without_a_browser_still_prints_the_address(program, service):
+    ran = program("ui", "--open", env={"BROWSER": "/nowhere/browser"})
 
     assert "#token=" in ran.out
     assert ran.code == 3

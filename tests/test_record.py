@@ -14,6 +14,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+import stores
 from graphql import GraphQLNonNull, build_schema
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
@@ -99,15 +100,24 @@ def numbered(node: dict) -> int:
     return int(node["id"].rpartition("-")[2])
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory, clock):
+    """A store of the two sessions of the café."""
+    there = Settings(home=tmp_path_factory.mktemp("imported") / "home")
+    with closing(rebuild.connect(there)) as db:
+        importing.import_files(
+            [resources.ROOT / "examples" / "demo"],
+            capture=lambda batch: capture.capture(db, batch, now=clock, history=True),
+            known=lambda _: None,
+            record=lambda *_: None,
+        )
+    return there.database
+
+
 @pytest.fixture
-def demo(db, clock):
+def demo(db, imported):
     """The two sessions of the café, with the ids that the documents name."""
-    importing.import_files(
-        [resources.ROOT / "examples" / "demo"],
-        capture=lambda batch: capture.capture(db, batch, now=clock, history=True),
-        known=lambda _: None,
-        record=lambda *_: None,
-    )
+    stores.fill(db, imported)
 
 
 # Machines

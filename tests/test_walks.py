@@ -105,7 +105,7 @@ def test_lineage_is_what_the_tables_give(db, history):
         assert edges_of([answer]) == expected_edges(graph, expected)
         assert [one.depth for one in answer.nodes] == sorted(one.depth for one in answer.nodes)
         deeper = reach(graph, root, direction, depth + 1)
-        assert answer.truncation.reasons == ((Reason.DEPTH,) if len(deeper) > len(expected) else ())
+        assert answer.truncation.reasons == ([Reason.DEPTH] if len(deeper) > len(expected) else [])
         for one in answer.nodes:
             assert one.via is None or graph.has_edge(one.via, one.id) or graph.has_edge(one.id, one.via)
         if not chosen.nodes and not chosen.edges:
@@ -128,7 +128,7 @@ def test_pages_join_to_the_whole_walk(db, history):
         assert set(nodes) == {one.id for one in whole.nodes}
         assert edges_of(answers) == edges_of([whole])
         assert all(len(one.nodes) <= budget.nodes and len(one.edges) <= budget.edges for one in answers)
-        assert all(one.truncation.truncated for one in answers[:-1])
+        assert all(one.truncation.truncated() for one in answers[:-1])
         assert answers[-1].truncation.reasons == whole.truncation.reasons
 
 
@@ -188,7 +188,7 @@ def test_cycles_are_told(db, talk):
 
     answer = lineage(db, Viewer(), key_of(oracle, a), Asked(depth=3, chosen=Filter(nodes=(NodeType.ASSET,))))
 
-    assert answer.cycles == ((a, b),)
+    assert answer.cycles == [[a, b]]
     assert {one.id: one.on_cycle for one in answer.nodes} == {a: True, b: True, c: False}
 
 

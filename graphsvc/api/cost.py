@@ -52,7 +52,7 @@ class Argument:
     share: int = 1
 
 
-ROWS: Final = {"first": Argument(20, MAX_FIRST), "ids": Argument(0, MAX_IDS)}
+ROWS: Final = {"first": Argument(20, MAX_FIRST), "ids": Argument(0, MAX_IDS), "max_nodes": Argument(200, 2_000)}
 CHARACTERS: Final = {"length": Argument(4_000, MAX_LENGTH, 1_000), "token_budget": Argument(4_000, 500_000, 250)}
 
 

@@ -12,6 +12,7 @@ import strawberry
 from strawberry.types.scalar import ScalarDefinition
 
 from graphsvc import clock, errors
+from graphsvc.envelope import DateTime as DateTime  # beside the other scalars
 from graphsvc.envelope import Long
 from graphsvc.model import CURSOR, Direction, EdgeType, EventKind, NodeType
 from graphsvc.store.lists import Place
@@ -19,7 +20,6 @@ from graphsvc.store.lists import Place
 MAX_FIRST: Final = 100
 MAX_LENGTH: Final = 100_000
 MAX_IDS: Final = 100
-DateTime = NewType("DateTime", str)
 Cursor = NewType("Cursor", str)
 PageSize = NewType("PageSize", int)
 Length = NewType("Length", int)

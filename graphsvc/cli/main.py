@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, graph, ingest, lists, operate, record
+from graphsvc.cli import ask, doctor, graph, ingest, lineage, lists, operate, record
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
 
@@ -71,6 +71,10 @@ for _command in (
     ask.search,
     *record.GROUPS,
     lists.timeline,
+    lineage.lineage,
+    lineage.impact,
+    lineage.path,
+    lineage.diff,
     operate.serve,
     operate.ui,
     operate.rebuild,

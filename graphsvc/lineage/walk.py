@@ -15,7 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from strawberry import ID
+
 from graphsvc import clock
+from graphsvc.envelope import DateTime, Long
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.lineage.answer import Freshness, Lineage, Link, Reason, Truncation, Vertex
 from graphsvc.lineage.cycles import strongly_connected
@@ -81,27 +84,42 @@ def moment(db: Connection, as_of: str | None) -> Moment:
     return Moment(at=clock.bound("as_of", as_of, end=True))
 
 
+def begin(
+    db: Connection, viewer: Viewer, root: Key, chosen: Filter, as_of: str | None, position: int | None, *others: Key
+) -> tuple[Neighbours, Moment, int]:
+    """Return what to walk with, the moment, and the newest position of the ledger.
+
+    What came behind `position` is left out, so that the pages of a walk fit together. Raise NotFoundError when the
+    root, or one of the others, was not there at the moment.
+    """
+    newest = events.position(db)
+    then = moment(db, as_of)
+    if position is not None and position < newest and changed_behind(db, position):
+        then = Moment(position=min(position, then.position or position), at=then.at)
+    for node in (root, *others):
+        if not ends.there(db, viewer, node, then):
+            raise NotFoundError(f"{node[0]} at {as_of}", "ask without as_of")
+    return Neighbours(db, viewer, root, chosen, then), then, newest
+
+
 def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
     """Walk from a node that the viewer may see; raise InvalidInput, or NotFoundError when it was not there then."""
     begun = time.monotonic()
     _check(asked)
     with snapshot(db):
-        newest = events.position(db)
-        then = moment(db, asked.as_of)
-        place = _resumed(db, root, asked, newest) if asked.resume is not None else _Place(newest)
-        if place.position < newest and (then.position is None or then.position > place.position):
-            # What came since is left out, so that the pages of a walk fit together.
-            then = Moment(position=place.position, at=then.at) if changed_behind(db, place.position) else then
-        near = Neighbours(db, viewer, root, asked.chosen, then)
-        if not ends.there(db, viewer, root, then):
-            raise NotFoundError(f"{root[0]}-{root[1]} at {asked.as_of}", "ask without as_of")
+        place = _resumed(db, root, asked) if asked.resume is not None else _Place(events.position(db))
+        near, then, newest = begin(db, viewer, root, asked.chosen, asked.as_of, place.position)
         search = Search(near, root, asked.direction, asked.depth, asked.budget.fanout)
         page = _page(search, asked.budget, place)
         known = ends.named(db, viewer, page.needed(search), then)
-        return _answer(search, page, known, asked, root, Freshness(
-            engine="sqlite", ledger=newest, graph=place.position, as_of=asked.as_of,
+        freshness = Freshness(
+            engine="sqlite",
+            ledger=Long(newest),
+            graph=Long(place.position),
+            as_of=asked.as_of,
             elapsed_ms=round(1000 * (time.monotonic() - begun), 3),
-        ))  # fmt: skip
+        )
+        return _answer(search, page, known, asked, root, freshness)
 
 
 @dataclass(slots=True)
@@ -191,48 +209,49 @@ def _answer(
     cycles = list(strongly_connected(after, [node for node in search.order if node in after]))
     turning = {node for cycle in cycles for node in cycle}
     return Lineage(
-        root=known[root].id,
+        root=ID(known[root].id),
         direction=asked.direction,
-        nodes=tuple(
+        nodes=[
             Vertex(
-                id=known[node].id,
+                id=ID(known[node].id),
                 type=node[0],
                 label=known[node].label,
                 status=known[node].status,
-                at=known[node].at,
+                at=DateTime(known[node].at),
                 depth=search.depth[node],
-                via=known[search.via[node]].id if node in search.via else None,
-                upstream_total=degrees[node].upstream,
-                downstream_total=degrees[node].downstream,
+                via=ID(known[search.via[node]].id) if node in search.via else None,
+                upstream_total=Long(degrees[node].upstream),
+                downstream_total=Long(degrees[node].downstream),
                 hidden=degrees[node].hidden,
                 on_cycle=node in turning,
             )
             for node in page.nodes
-        ),
-        edges=tuple(_link(one, known) for one in page.edges),
-        cycles=tuple(tuple(known[node].id for node in cycle) for cycle in cycles),
+        ],
+        edges=[link(one, known) for one in page.edges],
+        cycles=[[ID(known[node].id) for node in cycle] for cycle in cycles],
         truncation=Truncation(
-            reasons=tuple(page.reasons),
+            reasons=[*page.reasons],
             depth=max((search.depth[node] for node in page.nodes), default=0),
-            seen=len(search.order),
-            frontier=tuple(known[node].id for node in page.waiting),
+            seen=Long(len(search.order)),
+            frontier=[ID(known[node].id) for node in page.waiting],
             resume=_written(page.next, root, asked) if page.next is not None else None,
         ),
         freshness=freshness,
     )
 
 
-def _link(one: Edge, known: Mapping[Key, End]) -> Link:
+def link(one: Edge, known: Mapping[Key, End]) -> Link:
+    """Return an edge as it is answered."""
     return Link(
         type=one.type,
-        source=known[one.src_type, one.src].id,
-        target=known[one.dst_type, one.dst].id,
+        source=ID(known[one.src_type, one.src].id),
+        target=ID(known[one.dst_type, one.dst].id),
         rule=one.rule,
         confidence=one.confidence,
-        begin_event=one.begin_event,
-        begin_at=one.begin_at,
-        end_event=one.end_event,
-        end_at=one.end_at,
+        begin_event=Long(one.begin_event),
+        begin_at=DateTime(one.begin_at),
+        end_event=Long(one.end_event) if one.end_event is not None else None,
+        end_at=DateTime(one.end_at) if one.end_at is not None else None,
     )
 
 
@@ -276,7 +295,7 @@ def _written(place: _Place, root: Key, asked: Asked) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _resumed(db: Connection, root: Key, asked: Asked, newest: int) -> _Place:
+def _resumed(db: Connection, root: Key, asked: Asked) -> _Place:
     """Read `resume`; raise InvalidInput when it is of another walk, or when other things may be seen since."""
     allowed = "the resume of an answer to the same question, asked as the same viewer"
     try:
@@ -285,7 +304,12 @@ def _resumed(db: Connection, root: Key, asked: Asked, newest: int) -> _Place:
         place = _Place(*(int(one) for one in numbers))
     except (ValueError, TypeError):
         raise InvalidInput("resume", "is none", allowed) from None
-    if digest != _digest(root, asked) or not 0 <= place.position <= newest or place.nodes < 1 or place.edges < 0:
+    if (
+        digest != _digest(root, asked)
+        or not 0 <= place.position <= events.position(db)
+        or place.nodes < 1
+        or place.edges < 0
+    ):
         raise InvalidInput("resume", "is of another walk", allowed)
     if events.shown_since(db, place.position):
         raise InvalidInput("resume", "what may be seen has changed since", "the same question without resume")

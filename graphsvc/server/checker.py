@@ -120,9 +120,19 @@ class Checker:
         return connection
 
     def _end(self) -> None:
+<<<<<<< HEAD
         if self._child is not None:
             self._child.end()
         self._child = None
+=======
+        # It first: what it has not read of ours, or we of its, would be an error of the other's connection.
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._connection is not None:
+            self._connection.close()
+        self._process = self._connection = None
+>>>>>>> main
         self._ended = time.monotonic()
 
 
@@ -147,7 +157,18 @@ def answer(raw: bytes, *, reads: bool, streams: bool) -> Mapping[str, object]:
 
 def main() -> None:
     """Answer what is asked on standard input, a socket, until it is closed."""
+<<<<<<< HEAD
     with child.asked() as connection, connection.makefile("rb") as stream:
+=======
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for all its processes: the service ends this one
+    with suppress(OSError):
+        os.nice(_NICE)
+    with (
+        suppress(ConnectionError),  # the service is gone
+        socket.socket(fileno=os.dup(0)) as connection,
+        connection.makefile("rb") as stream,
+    ):
+>>>>>>> main
         connection.sendall(_READY)
         while len(head := stream.read(_FRAME.size)) == _FRAME.size:
             reads, streams, length = _FRAME.unpack(head)

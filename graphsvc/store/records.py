@@ -71,6 +71,17 @@ def changes(db: Connection, event: int) -> list[Change]:
     return [Change(record=record(row), before=row["before"], after=row["after"]) for row in rows]
 
 
+def steps(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> list[tuple[int, int, str, str]]:
+    """List every status that the records have had, oldest first, as (record, event, time, status)."""
+    condition, values = clause(viewer, "s.event")
+    rows = db.execute(
+        "SELECT s.record, s.event, s.at, s.status FROM json_each(?) j JOIN record_states s ON s.record = j.value"
+        f" WHERE {condition} ORDER BY s.event, s.record",
+        [json.dumps(list(numbers)), *values],
+    )
+    return [tuple(row) for row in rows]
+
+
 def subjects(db: Connection, named: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
     """Return the records that events name as (project, origin of the event that created it)."""
     rows = db.execute(

@@ -314,14 +314,19 @@ def record(row: sqlite3.Row) -> Record:
 
 def edge(row: sqlite3.Row) -> Edge:
     """Read an edge row."""
-    values = {item.name: row[item.name] for item in fields(Edge)}
     return Edge(
-        **{
-            **values,
-            "type": EdgeType(values["type"]),
-            "src_type": NodeType(values["src_type"]),
-            "dst_type": NodeType(values["dst_type"]),
-        }
+        type=EdgeType(row["type"]),
+        src_type=NodeType(row["src_type"]),
+        src=row["src"],
+        dst_type=NodeType(row["dst_type"]),
+        dst=row["dst"],
+        rule=row["rule"],
+        confidence=row["confidence"],
+        begin_event=row["begin_event"],
+        begin_at=row["begin_at"],
+        end_event=row["end_event"],
+        end_at=row["end_at"],
+        changed_event=row["changed_event"],
     )
 
 

@@ -66,7 +66,8 @@ def _events(db: Connection, viewer: Viewer, numbers: list[int], _: Moment) -> Ma
     condition, values = clause(viewer, "e.id")
     rows = db.execute(
         "SELECT e.id, e.kind, e.at, json_extract(COALESCE(e.meta, inflated(b.meta)), '$.tool_name') AS tool,"
-        " SUBSTR(CAST(COALESCE(e.body, inflated(b.body)) AS TEXT), 1, ?) AS text"
+        " COALESCE(json_extract(COALESCE(e.meta, inflated(b.meta)), '$.file_path'),"
+        " SUBSTR(CAST(COALESCE(e.body, inflated(b.body)) AS TEXT), 1, ?)) AS text"
         f" FROM json_each(?) j JOIN events e ON e.id = j.value LEFT JOIN bodies b ON b.event = e.id WHERE {condition}",
         [MAX_LABEL, json.dumps(numbers), *values],
     )

@@ -7,9 +7,10 @@ order of the index, so that the next few neighbours of a node with very many cos
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from graphsvc.model import CAUSE_FIRST, Direction, Edge, EdgeType, NodeType
 from graphsvc.store.database import Connection
@@ -22,6 +23,7 @@ START: Final[Mark] = ("", "", 0)
 _COLUMNS: Final = ", ".join(f"g.{item.name}" for item in fields(Edge))
 _KEY: Final = "g.src_type, g.src, g.type, g.dst_type, g.dst"
 _CAUSES: Final = ", ".join(f"'{kind}'" for kind in sorted(CAUSE_FIRST))
+_NODES: Final = {str(kind): kind for kind in NodeType}
 _NAMED: Final = (
     "(SELECT json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS number FROM json_each(?)) f"
 )
@@ -48,14 +50,18 @@ class Filter:
     stated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """An edge as seen from one of its ends."""
+class Neighbour(NamedTuple):
+    """An edge as seen from one of its ends. Its row is read when it is asked for: most are only passed over."""
 
     other: Key
     side: Direction  # upstream or downstream, never both
     mark: Mark
-    edge: Edge
+    begin: int
+    row: sqlite3.Row
+
+    @property
+    def edge(self) -> Edge:
+        return edge(self.row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +123,47 @@ class Neighbours:
         found: dict[Key, list[Neighbour]] = {}
         for far in ("dst", "src"):
             for one in self._read(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)}", [named]):
-                near = (one.edge.src_type, one.edge.src) if far == "dst" else (one.edge.dst_type, one.edge.dst)
-                found.setdefault(near, []).append(one)
+                found.setdefault((_NODES[one.row[f"{_near(far)}_type"]], one.row[_near(far)]), []).append(one)
         return {node: _ordered(listed) for node, listed in found.items()}
+
+    def others(self, nodes: Iterable[Key], direction: Direction) -> dict[Key, list[Key]]:
+        """List the other ends of the edges of several nodes, each once, in the order of their types and numbers."""
+        named = _json(nodes)
+        found: dict[Key, set[tuple[NodeType, int, int]]] = {}
+        for far in ("dst", "src"):
+            types = [one for one in self._types if direction in {_side(one in CAUSE_FIRST, far), Direction.BOTH}]
+            where, values = self._where(far)
+            shown, more = self._shown(far)
+            number, place = self._number(far)
+            near = _near(far)
+            for table in self._tables:
+                rows = self._db.execute(
+                    f"SELECT DISTINCT g.{near}_type, g.{near}, g.{far}_type, g.{far}, {number}"
+                    f" FROM {_NAMED} CROSS JOIN {table} g ON {_joined(far)} AND g.type IN ({_marks(types)})"
+                    f" WHERE {where} AND {shown}",
+                    [*place, named, *types, *values, *more],
+                )
+                for kind, own, other, key, order in rows:
+                    found.setdefault((NodeType(kind), own), set()).add((NodeType(other), order, key))
+        return {node: [(kind, key) for kind, _, key in sorted(listed)] for node, listed in found.items()}
 
     def behind(self, node: Key, side: Direction, mark: Mark, most: int) -> list[Neighbour]:
         """List the next neighbours of one node on one side, behind a mark, in order."""
         listed: list[Neighbour] = []
-        for far in ("dst", "src"):
-            types = [one for one in self._types if _side(one in CAUSE_FIRST, far) is side]
+        for kind in sorted(one for one in self._types if one >= mark[0]):
+            far = "dst" if _side(kind in CAUSE_FIRST, "dst") is side else "src"
             number, values = self._number(far)
             near = _near(far)
+            # A statement for each type, so that the index leads to the mark.
             after = (
-                f"{{table}} g WHERE g.{near}_type = ? AND g.{near} = ? AND g.type IN ({_marks(types)})"
-                f" AND (g.type, g.{far}_type, {number}) > (?, ?, ?)"
+                f"{{table}} g WHERE g.{near}_type = ? AND g.{near} = ? AND g.type = ?"
+                f" AND (g.{far}_type, {number}) > (?, ?)"
             )
-            order = f" ORDER BY g.type, g.{far}_type, {number} LIMIT ?"
-            listed += self._read(far, after, [*node, *types, *values, *mark], order, [*values, most])
+            order = f" ORDER BY g.{far}_type, {number} LIMIT ?"
+            behind = mark[1:] if kind == mark[0] else START[1:]
+            listed += self._read(far, after, [*node, kind, *values, *behind], order, [*values, most - len(listed)])
+            if len(listed) >= most:
+                break
         return _ordered(listed)[:most]
 
     def between(self, node: Key, others: Iterable[Key]) -> list[Neighbour]:
@@ -164,10 +194,10 @@ class Neighbours:
                 f"SELECT {chosen} FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}{order}",
                 [*place, *values, *more, *visible, *last],
             )
+            sides = {kind: _side(kind in CAUSE_FIRST, far) for kind in EdgeType}
             for row in rows:
-                one = edge(row)
-                other = (one.dst_type, one.dst) if far == "dst" else (one.src_type, one.src)
-                yield Neighbour(other, _side(one.type in CAUSE_FIRST, far), (one.type, other[0], row["place"]), one)
+                kind, other = row["type"], _NODES[row[f"{far}_type"]]
+                yield Neighbour((other, row[far]), sides[kind], (kind, other, row["place"]), row["begin_event"], row)
 
     def _where(self, far: str) -> tuple[str, list[object]]:
         """Which edges there are for the viewer at the moment, by type, whoever may see their other ends."""
@@ -270,7 +300,7 @@ def _ordered(listed: Iterable[Neighbour]) -> list[Neighbour]:
     newest: dict[tuple[Mark, Key, Direction], Neighbour] = {}
     for one in listed:
         known = newest.get((one.mark, one.other, one.side))
-        if known is None or known.edge.begin_event < one.edge.begin_event:
+        if known is None or known.begin < one.begin:
             newest[one.mark, one.other, one.side] = one
     return sorted(newest.values(), key=lambda one: (one.side is Direction.DOWNSTREAM, one.mark, one.other[1]))
 
