@@ -28,6 +28,7 @@ SMALL: Final = 1_000  # characters of a document that is checked where it is exe
 LARGE: Final = 16_384  # bytes of a body that is not even decoded there
 LOOK_S: Final = 2.0  # for the process to be free, and for it to answer
 PAUSE_S: Final = 10.0  # after the end of a process until the next one
+_NICE: Final = 10
 _FRAME: Final = struct.Struct("!??I")  # whether only queries are executed, and subscriptions too; the body's length
 _READY: Final = b"\n"
 _LOG: Final = logging.getLogger("graphsvc")
@@ -147,7 +148,7 @@ def answer(raw: bytes, *, reads: bool, streams: bool) -> Mapping[str, object]:
 
 def main() -> None:
     """Answer what is asked on standard input, a socket, until it is closed."""
-    with child.asked() as connection, connection.makefile("rb") as stream:
+    with child.asked(_NICE) as connection, connection.makefile("rb") as stream:
         connection.sendall(_READY)
         while len(head := stream.read(_FRAME.size)) == _FRAME.size:
             reads, streams, length = _FRAME.unpack(head)
