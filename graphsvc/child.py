@@ -10,9 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
-
-_NICE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +21,11 @@ class Child:
 
     def end(self) -> int:
         """Kill the process; return how it ended, which may have been before."""
-        self.connection.close()
+        # It first: what it has not read of ours, or we of its, would be an error of the other's connection.
         self.process.kill()
-        return self.process.wait()
+        code = self.process.wait()
+        self.connection.close()
+        return code
 
 
 def begin(module: str, *arguments: str) -> Child:
@@ -39,10 +38,10 @@ def begin(module: str, *arguments: str) -> Child:
 
 
 @contextmanager
-def asked() -> Iterator[socket.socket]:
-    """Be such a process: standard input is a socket, whose end is ours too. Others go first."""
+def asked(nice: int) -> Iterator[socket.socket]:
+    """Be such a process: standard input is a socket, whose end is ours too. Others go first, as `nice` says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for all its processes: who began this one ends it
     with suppress(OSError):
-        os.nice(_NICE)
+        os.nice(nice)
     with socket.socket(fileno=os.dup(0)) as connection:
         yield connection

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ledgers
-from mirrored import assert_mirrors
+from mirrored import EDGES, USUAL, Story, assert_mirrors, steps
 
 from graphsvc.graph.follow import Follower
 from graphsvc.graph.place import place
@@ -32,11 +32,7 @@ BUILD = (
 OPEN = ("opening", "opened", "proved", "closed")
 ANY_TIME = "any time"
 STEPS = (*OPEN, *BATCH, *BUILD, ANY_TIME)
-# Nothing here is published: that is no batch.
-TOLD = (
-    *("user", "wrote", "edited", "decided", "superseded", "goal"),
-    *("completed", "todos", "compacted", "read", "on", "off"),
-)
+TOLD = (*USUAL, *EDGES, *EDGES, "on", "off")  # nothing is published: that is no batch
 
 
 class Crashes:
@@ -45,14 +41,13 @@ class Crashes:
     def __init__(self, folder: Path, seed: int) -> None:
         self.home = ledgers.Home(folder / "home")
         self.chance = random.Random(seed)  # noqa: S311 # a made-up story, no secret
-        self.story = ledgers.Story(projects=2)
+        self.story = Story()
         self.told = 0
         self.mirror = place(self.home.settings)
 
     def tell(self, many: int) -> None:
         """Store some more events."""
-        steps = [(self.chance.choice(TOLD), self.chance.randint(0, 2), self.chance.randint(0, 50)) for _ in range(many)]
-        self.story.tell(steps)
+        self.story.tell(steps(self.chance, many, TOLD))
         more, self.told = self.story.told[self.told :], len(self.story.told)
         self.home.tell(more, history=False)
 
@@ -133,13 +128,13 @@ class Crashes:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def crash(folder: Path, hits: int, steps: tuple[str, ...]) -> dict[str, int]:
+def crash(folder: Path, hits: int, points: tuple[str, ...]) -> dict[str, int]:
     """Hit each step so often; return how often each was."""
-    crashes = Crashes(folder, seed=len(steps))
+    crashes = Crashes(folder, seed=len(points))
     crashes.tell(60)
     crashes.within(crashes.heal)
-    counted = dict.fromkeys(steps, 0)
-    for step in steps:
+    counted = dict.fromkeys(points, 0)
+    for step in points:
         for _ in range(3 * hits):  # a step may not come in every round
             counted[step] += crashes.hit(step)
             if counted[step] == hits:
@@ -148,8 +143,8 @@ def crash(folder: Path, hits: int, steps: tuple[str, ...]) -> dict[str, int]:
 
 
 def main() -> None:
-    folder, hits, *steps = sys.argv[1:]
-    print(json.dumps(crash(Path(folder), int(hits), tuple(steps) or STEPS)))
+    folder, hits, *points = sys.argv[1:]
+    print(json.dumps(crash(Path(folder), int(hits), tuple(points) or STEPS)))
 
 
 if __name__ == "__main__":

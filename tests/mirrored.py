@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import kuzu
+import ledgers
 
-EDGES = ("PRODUCES", "REFERENCES", "EVIDENCE", "PRECEDES", "NEXT_STEP")
+from graphsvc.clock import utc_text
+
+TABLES = ("PRODUCES", "REFERENCES", "EVIDENCE", "PRECEDES", "NEXT_STEP")
 NODE = ("id", "type", "number", "project", "session", "kind", "status", "path", "superseded_by", "at", "updated_at")
 EDGE = ("rule", "confidence", "begin_event", "begin_at", "end_event", "end_at")
+
+
+class Story(ledgers.Story):
+    """A story in which people draw edges too, end them, and draw them again: a few, again and again."""
+
+    def tell(self, steps):
+        for what, session, choice in steps:
+            if what in EDGES:
+                self.edge(session, choice, EDGES[what])
+            else:
+                ledgers.DOES[what](self, session, choice)
+        return self.told
+
+    def edge(self, session: int, choice: int, action: str) -> None:
+        made = [event.origin for event in self.told if event.kind == "decision"][:3]
+        if len(made) == 3:
+            source, target = ({"type": "decision", "of": made[(choice + n) % 3]} for n in range(2))
+            moment = utc_text(ledgers.START + timedelta(days=1, seconds=len(self.told)))
+            self.add(session, "edge", "", action=action, type="precedes", source=source, target=target, ts=moment)
+
+
+EDGES = {"drawn": "add", "ended": "retract"}
+USUAL = ("user", "wrote", "edited", "decided", "superseded", "goal", "completed", "todos", "compacted", "read")
+ALL = (*ledgers.DOES, *USUAL * 3, *EDGES, *EDGES)
+
+
+def steps(chance: random.Random, many: int, names=ALL) -> list[ledgers.Step]:
+    """Make up what happens."""
+    return [(chance.choice(names), chance.randint(0, 2), chance.randint(0, 50)) for _ in range(many)]
 
 
 def expected(database: Path) -> tuple[dict[str, tuple], Counter]:
@@ -113,7 +147,7 @@ def held(path: Path) -> tuple[dict[str, tuple], Counter, dict[str, str | None]]:
         about = ", ".join(f"e.{column}" for column in EDGE)
         edges = Counter(
             (kind, *row)
-            for kind in EDGES
+            for kind in TABLES
             for row in read(f"MATCH (a:Node)-[e:{kind}]->(b:Node) RETURN a.id, b.id, {about}")
         )
     assert len({row[0] for row in rows}) == len(rows)

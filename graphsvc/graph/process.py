@@ -26,6 +26,7 @@ from graphsvc.graph.place import Place
 from graphsvc.store import database
 
 MEMORY: Final = 4 << 30  # bytes of address space
+NICE: Final = 3  # askers wait for what was stored
 POLL_S: Final = 0.25  # for what others store
 BEAT_S: Final = 5.0  # the state is told so often, whatever it is
 RETRY_S: Final = 1.0  # after a state without a mirror, each time twice as long
@@ -129,7 +130,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.umask(0o077)
-    with child.asked() as connection:
+    with child.asked(NICE) as connection:
         run(connection, Path(store), Place(Path(folder)), rules)
 
 

@@ -13,6 +13,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Final
@@ -28,6 +29,7 @@ SMALL: Final = 1_000  # characters of a document that is checked where it is exe
 LARGE: Final = 16_384  # bytes of a body that is not even decoded there
 LOOK_S: Final = 2.0  # for the process to be free, and for it to answer
 PAUSE_S: Final = 10.0  # after the end of a process until the next one
+_NICE: Final = 10
 _FRAME: Final = struct.Struct("!??I")  # whether only queries are executed, and subscriptions too; the body's length
 _READY: Final = b"\n"
 _LOG: Final = logging.getLogger("graphsvc")
@@ -120,19 +122,9 @@ class Checker:
         return connection
 
     def _end(self) -> None:
-<<<<<<< HEAD
         if self._child is not None:
             self._child.end()
         self._child = None
-=======
-        # It first: what it has not read of ours, or we of its, would be an error of the other's connection.
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        if self._connection is not None:
-            self._connection.close()
-        self._process = self._connection = None
->>>>>>> main
         self._ended = time.monotonic()
 
 
@@ -157,18 +149,8 @@ def answer(raw: bytes, *, reads: bool, streams: bool) -> Mapping[str, object]:
 
 def main() -> None:
     """Answer what is asked on standard input, a socket, until it is closed."""
-<<<<<<< HEAD
-    with child.asked() as connection, connection.makefile("rb") as stream:
-=======
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for all its processes: the service ends this one
-    with suppress(OSError):
-        os.nice(_NICE)
-    with (
-        suppress(ConnectionError),  # the service is gone
-        socket.socket(fileno=os.dup(0)) as connection,
-        connection.makefile("rb") as stream,
-    ):
->>>>>>> main
+    # The service may be gone.
+    with suppress(ConnectionError), child.asked(_NICE) as connection, connection.makefile("rb") as stream:
         connection.sendall(_READY)
         while len(head := stream.read(_FRAME.size)) == _FRAME.size:
             reads, streams, length = _FRAME.unpack(head)
