@@ -6,13 +6,24 @@ Beside the protocol's keys an answer carries `status suggestion cursor notes`, o
 from __future__ import annotations
 
 from enum import Enum
-from typing import NewType
+from typing import Final, NewType
 
 import strawberry
+
+from graphsvc.model import Direction, EdgeType, EventKind, NodeType
 
 # Bound to the scalars of these names in api.schema: JSON integers beyond 32 bits, and times in UTC.
 Long = NewType("Long", int)
 DateTime = NewType("DateTime", str)
+# What the model's words are in the schema: said below every type that uses them, else they would be other types there.
+_WORDS: Final[tuple[tuple[type[Enum], str, str], ...]] = (
+    (EventKind, "EventKind", "What an event is."),
+    (EdgeType, "EdgeType", "What an edge says: the five relations of the protocol."),
+    (Direction, "Direction", "Upstream leads to causes, downstream to what came of something."),
+    (NodeType, "NodeType", "What an id names."),
+)
+for _words, _name, _description in _WORDS:
+    strawberry.enum(_words, name=_name, graphql_name_from="value", description=_description)
 
 
 @strawberry.enum(graphql_name_from="value", description="What kind of answer this is.")

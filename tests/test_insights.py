@@ -17,7 +17,7 @@ from graphsvc.config import Settings
 from graphsvc.graph import mirror as graph_mirror
 from graphsvc.graph.mirror import Mirror
 from graphsvc.lineage import insights
-from graphsvc.lineage.insights import Asked, Found, InsightName
+from graphsvc.lineage.insights import Asked, Insight, InsightName, InsightRow
 from graphsvc.memory import rebuild
 from graphsvc.memory.apply import VERSION
 
@@ -184,26 +184,24 @@ class Told:
     tables: Tables
     project: str = ""
 
-    def ask(self, name: str, **asked: object) -> Found:
-        found = insights.ask(
-            self.db,
-            self.mirror,
-            InsightName(name),
-            Asked(**{"first": 100, "project": self.project, **asked}),
-            wait_s=30,
-        )
-        assert isinstance(found, Found), found
+    def ask(self, name: str, **asked: object) -> Insight:
+        asked = Asked(**{"first": 100, "project": self.project, **asked})
+        insights.check(InsightName(name), asked)
+        found = insights.ask(self.db, self.mirror, InsightName(name), asked, wait_s=30, answer_s=20)
+        assert isinstance(found, Insight), found
         assert found.freshness.engine == "kuzu"
-        assert found.freshness.lag == 0
+        assert found.freshness.lag() == 0
         return found
 
-    def all(self, name: str, **asked: object) -> list[insights.Row]:
-        """Read an insight to its end, in small pages."""
-        rows: list[insights.Row] = []
+    def all(self, name: str, **asked: object) -> list[InsightRow]:
+        """Read an insight to its end, page by page."""
+        rows: list[InsightRow] = []
+        after = None
         while True:
-            found = self.ask(name, first=20, offset=len(rows), **asked)
+            found = self.ask(name, first=20, after=after, **asked)
             rows += found.rows
-            if not found.more:
+            after = found.end_cursor
+            if after is None:
                 return rows
 
 
@@ -244,13 +242,13 @@ def test_stale_premises(told):
 
     rows = told.all("stale_premises")
 
-    assert {(row.id, row.evidence[-1]): row.total for row in rows} == ids
+    assert {(row.id, row.evidence[-1]): row.evidence_total for row in rows} == ids
     assert len(rows) == len(ids)
     drawn = {(e.source, e.target) for e in tables.standing if e.type in BEHIND}
     drawn |= {(e.target, e.source) for e in tables.standing if e.type == "next_step"}
     for row in rows:
         assert row.evidence[0] == row.id
-        assert len(row.evidence) == row.total
+        assert len(row.evidence) == row.evidence_total
         for near, far in zip(row.evidence, row.evidence[1:], strict=False):
             recorded = near.removeprefix("event-") == far.removeprefix("decision-")
             assert (near, far) in drawn or recorded
@@ -271,7 +269,7 @@ def test_conflicts(told):
     rows = told.all("conflicts")
 
     assert {row.id: list(row.evidence) for row in rows} == {asset: ids[:50] for asset, ids in expected.items()}
-    assert [row.total for row in rows] == sorted(map(len, expected.values()), reverse=True)
+    assert [row.evidence_total for row in rows] == sorted(map(len, expected.values()), reverse=True)
 
 
 @pytest.mark.parametrize("kind", ["", "goal", "decision", "todo", "asset"])
@@ -313,8 +311,8 @@ def test_hubs(told, side, kind):
     }
     assert [counted[row.id] for row in rows] == sorted((counted[row.id] for row in rows), reverse=True)
     for row in rows:
-        assert row.evidence == tuple(sorted(ends[row.id])[:20])
-        assert row.total == len(ends[row.id])
+        assert row.evidence == sorted(ends[row.id])[:20]
+        assert row.evidence_total == len(ends[row.id])
 
 
 def test_islands(told):
@@ -324,10 +322,10 @@ def test_islands(told):
     rows = told.all("islands")
 
     assert len(parts) > 2
-    assert sorted(map(frozenset, (row.evidence for row in rows if row.total <= 50)), key=sorted) == sorted(
+    assert sorted(map(frozenset, (row.evidence for row in rows if row.evidence_total <= 50)), key=sorted) == sorted(
         (frozenset(part) for part in parts[1:] if len(part) <= 50), key=sorted
     )
-    assert [row.total for row in rows] == [len(part) for part in parts[1:]]
+    assert [row.evidence_total for row in rows] == [len(part) for part in parts[1:]]
     assert all(row.id == row.evidence[0] for row in rows)
 
 
@@ -341,9 +339,9 @@ def test_closure_impact(told):
 
         assert {row.id: int(row.says.partition(": ")[2].partition(",")[0]) for row in rows} == reached
         assert len(rows) == len(reached)
-        assert all(graph.has_edge(*row.evidence, row.id) for row in rows)
-        counts = told.ask("closure_impact", node=root, first=1).counts
-        assert counts == Counter(one.partition("-")[0] for one in reached)
+        assert all(graph.has_edge(row.evidence[0], row.id) for row in rows)
+        counts = told.ask("closure_impact", node=root, first=1).by_type
+        assert {one.type: one.count for one in counts} == Counter(one.partition("-")[0] for one in reached)
 
 
 @pytest.mark.parametrize("share", [None, 0.3, 0.8, 1.0])
@@ -368,7 +366,7 @@ def test_goals_without_progress(told, share):
 
     rows = told.all("goals_without_progress", since=since)
 
-    assert {row.id: row.evidence for row in rows} == expected
+    assert {row.id: tuple(row.evidence) for row in rows} == expected
 
 
 def test_decisions_never_followed(told):
@@ -386,7 +384,7 @@ def test_decisions_never_followed(told):
 
     rows = told.all("decisions_never_followed")
 
-    assert {row.id: row.evidence for row in rows} == expected
+    assert {row.id: tuple(row.evidence) for row in rows} == expected
 
 
 def number_of(name: str) -> int:

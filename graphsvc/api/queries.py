@@ -25,6 +25,7 @@ from graphsvc import clock, errors
 from graphsvc.api import cost, nodes, timeline
 from graphsvc.api.context import Info, Sight, argument, given, sight
 from graphsvc.api.limits import LIMITS
+from graphsvc.api.lineage.insights import InsightQuery
 from graphsvc.api.lineage.walks import LineageQuery
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
 from graphsvc.api.pages import TWENTY, After, ByTime, Connection, First, connection
@@ -165,7 +166,7 @@ SessionId = Annotated[str | None, argument("Only this session.")]
 
 
 @strawberry.type(description="What can be read. Who asks comes from the transport, never from an argument.")
-class Query(LineageQuery):
+class Query(LineageQuery, InsightQuery):
     @strawberry.field(description="Walk sessions, assets, events and records: ls, cd, cat, grep.")
     def nav(
         self,

@@ -14,7 +14,7 @@ from strawberry.types.scalar import ScalarDefinition
 from graphsvc import clock, errors
 from graphsvc.envelope import DateTime as DateTime  # beside the other scalars
 from graphsvc.envelope import Long
-from graphsvc.model import CURSOR, Direction, EdgeType, EventKind, NodeType
+from graphsvc.model import CURSOR, EdgeType, NodeType
 from graphsvc.store.lists import Place
 
 MAX_FIRST: Final = 100
@@ -121,14 +121,6 @@ SCALARS: Final[dict[object, ScalarDefinition]] = {
     )
     for python, name, description, parse in _SCALARS
 }
-_WORDS: Final[tuple[tuple[type[Enum], str, str], ...]] = (
-    (EventKind, "EventKind", "What an event is."),
-    (EdgeType, "EdgeType", "What an edge says: the five relations of the protocol."),
-    (Direction, "Direction", "Upstream leads to causes, downstream to what came of something."),
-    (NodeType, "NodeType", "What an id names."),
-)
-for _words, _name, _description in _WORDS:
-    strawberry.enum(_words, name=_name, graphql_name_from="value", description=_description)
 
 
 @strawberry.enum(graphql_name_from="value", description="Where a decision stands.")

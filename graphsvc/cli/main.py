@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, graph, ingest, lineage, lists, operate, record
+from graphsvc.cli import ask, doctor, graph, ingest, insights, lineage, lists, operate, record
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
 
@@ -75,6 +75,7 @@ for _command in (
     lineage.impact,
     lineage.path,
     lineage.diff,
+    insights.insights,
     operate.serve,
     operate.ui,
     operate.rebuild,

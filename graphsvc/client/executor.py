@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -105,12 +106,15 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
     from graphsvc import clock
     from graphsvc.api import schema
     from graphsvc.api.context import Context
+    from graphsvc.graph import mirror
     from graphsvc.memory import rebuild
+    from graphsvc.memory.apply import VERSION
     from graphsvc.recall import index
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         with closing(rebuild.connect(settings)) as db:
-            context = Context(db=db, asker=asker, clock=clock.system, catch_up=True)
+            kept = partial(mirror.kept, settings, VERSION)
+            context = Context(db=db, asker=asker, clock=clock.system, catch_up=True, begin_mirror=kept)
             answer = schema.respond(document, variables, None, context)
             if mutates(document):
                 index.catch_up(db)

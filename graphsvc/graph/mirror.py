@@ -197,6 +197,8 @@ class Mirror:
         sender.settimeout(0)
         with self._changed:
             self._child, self._sender, self._woken = one, sender, False
+            if self._stopped.is_set():  # meanwhile: `close` found nothing to end
+                sender.shutdown(socket.SHUT_RDWR)
         try:
             with one.connection.makefile("rb") as stream:
                 for line in stream:

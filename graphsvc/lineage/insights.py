@@ -1,11 +1,16 @@
 """Questions about the whole graph, one file each in `queries/insights`, as Kuzu answers them.
 
 What is asked is what all may see: nothing of an isolated event is in the graph that answers. An answer is one of the
-state of the ledger when it was asked, or later, or there is none and it says why.
+state of the ledger when it was asked, or later, or there is none and it says why. What is answered with are the GraphQL
+types.
 """
+
+# A decorator of strawberry has no type:
+# mypy: disallow-untyped-decorators=False
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,22 +18,28 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import strawberry
+
 from graphsvc import resources
-from graphsvc.graph.mirror import WAIT_S, Mirror, Rows, Unanswered
-from graphsvc.lineage.answer import Freshness
+from graphsvc.envelope import Long
+from graphsvc.errors import InvalidInput
+from graphsvc.graph.mirror import ANSWER_S, WAIT_S, Mirror, Rows, Unanswered
+from graphsvc.lineage.answer import Freshness, TypeCount
 from graphsvc.model import Direction, NodeType
 from graphsvc.store import events
 from graphsvc.store.database import Connection
 
-ANSWER_S: Final = 2.5  # for Kuzu, each time it is asked
 MOST_EDGES: Final = 500_000  # that are read to find parts of the graph
 MOST_EVIDENCE: Final = 50  # ids of a row
+MOVED: Final = "the graph went on since the page before: rows may be missing, or be told twice"
 _LOOK_S: Final = 0.2  # between two looks at a mirror that is waited for
 _TRIES: Final = 3  # at an answer of several questions, while the graph goes on between them
+_CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})")  # position of the graph, rows before the page
 
 
+@strawberry.enum(graphql_name_from="value", description="A question about the whole graph; `insights` tells them all.")
 class InsightName(StrEnum):
-    """What can be asked; each is the name of a file in `queries/insights`."""
+    """Each is the name of a file in `queries/insights`."""
 
     STALE_PREMISES = "stale_premises"
     CONFLICTS = "conflicts"
@@ -42,7 +53,7 @@ class InsightName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What an insight is asked for. Which of these one takes stands in the catalogue, except for the last two."""
+    """What a question is asked for. Which of the first four it takes stands in the catalogue."""
 
     node: str = ""  # an id as all see it
     since: str = ""  # UTC, as the ledger writes it
@@ -50,41 +61,42 @@ class Asked:
     side: str = Direction.BOTH  # which edges count
     project: str = ""  # its key; empty: all
     first: int = 20
-    offset: int = 0
+    after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A node that an insight found. Of the `total` ids that prove it, `evidence` has the first ones."""
-
-    id: str
-    type: NodeType
-    label: str
-    status: str | None
-    says: str  # what was found about it, in one sentence
-    evidence: tuple[str, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A page of rows; `counts` has all of them by type, of the insights that know it."""
-
-    rows: tuple[Row, ...]
-    more: bool
-    counts: Mapping[str, int] | None = None
-    freshness: Freshness
+@strawberry.type(description="A node that was found, what was found about it, and the ids that prove it.")
+class InsightRow:
+    id: strawberry.ID = strawberry.field(description="Its id.")
+    type: NodeType = strawberry.field(description="What it is.")
+    label: str = strawberry.field(description="What it says, at most 120 characters of it.")
+    status: str | None = strawberry.field(description="Of a record: its status.")
+    says: str = strawberry.field(description="What was found about it, in one sentence.")
+    evidence: list[strawberry.ID] = strawberry.field(
+        description=f"Ids that prove it, in the order of the question, the first {MOST_EVIDENCE} at most."
+    )
+    evidence_total: Long = strawberry.field(description="How many such ids there are.")
 
 
-@dataclass(frozen=True, slots=True)
+@strawberry.type(description="A page of what a question about the whole graph found.")
 class Insight:
-    """An entry of the catalogue: the arguments that it takes, and the sentence that its columns are put into."""
+    name: InsightName = strawberry.field(description="Which question.")
+    rows: list[InsightRow] = strawberry.field(description="What was found.")
+    by_type: list[TypeCount] | None = strawberry.field(
+        description="Of closure_impact all nodes that are reached, of islands all nodes of all parts, by type."
+    )
+    end_cursor: str | None = strawberry.field(description="The `after` of the next page; null at the end.")
+    notes: list[str] | None = strawberry.field(description="What the reader should know about it.")
+    freshness: Freshness = strawberry.field(description="Which state of the ledger this is.")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An entry of the catalogue: the sentence that columns are put into, and the arguments that are taken."""
 
     name: InsightName
     says: str
     takes: tuple[str, ...] = ()
     types: tuple[NodeType, ...] = ()  # of what `type` may be
-    needs: tuple[str, ...] = ()
 
     @property
     def titles(self) -> tuple[str, str]:
@@ -95,58 +107,87 @@ class Insight:
 
 _CONNECTED: Final = (NodeType.GOAL, NodeType.DECISION, NodeType.TODO, NodeType.ASSET)
 CATALOGUE: Final = {
-    insight.name: insight
-    for insight in (
-        Insight(InsightName.STALE_PREMISES, "stands on {premise}, which is {premise_status}"),
-        Insight(InsightName.CONFLICTS, "active decisions about it: {total}, of sessions: {sessions}"),
-        Insight(
-            InsightName.ORPHANS,
-            "no edge stands; nodes that it was connected to: {ended}",
-            takes=("type",),
-            types=_CONNECTED,
-        ),
-        Insight(
+    question.name: question
+    for question in (
+        Question(InsightName.STALE_PREMISES, "stands on {premise}, which is {premise_status}"),
+        Question(InsightName.CONFLICTS, "active decisions about it: {total}, of sessions: {sessions}"),
+        Question(InsightName.ORPHANS, "no edge stands; nodes that it was connected to: {ended}", ("type",), _CONNECTED),
+        Question(
             InsightName.HUBS,
             "edges towards causes: {upstream}, towards results: {downstream}",
-            takes=("type", "side"),
-            types=tuple(NodeType),
+            ("type", "side"),
+            tuple(NodeType),
         ),
-        Insight(InsightName.ISLANDS, "the oldest of a part of its own; nodes in it: {total}"),
-        Insight(
-            InsightName.CLOSURE_IMPACT,
-            "steps downstream: {steps}, the last one from {via}",
-            takes=("node",),
-            needs=("node",),
+        Question(InsightName.ISLANDS, "the oldest of a part of its own; nodes in it: {total}"),
+        Question(InsightName.CLOSURE_IMPACT, "steps downstream: {steps}, the last one from {via}", ("node",)),
+        Question(
+            InsightName.GOALS_WITHOUT_PROGRESS, "nothing was done about it; its pending todos: {pending}", ("since",)
         ),
-        Insight(
-            InsightName.GOALS_WITHOUT_PROGRESS,
-            "nothing was done about it; its pending todos: {pending}",
-            takes=("since",),
-        ),
-        Insight(InsightName.DECISIONS_NEVER_FOLLOWED, "nothing came of it since {at}"),
+        Question(InsightName.DECISIONS_NEVER_FOLLOWED, "nothing came of it since {at}"),
     )
 }
 
 
+def check(name: InsightName, asked: Asked) -> None:
+    """Raise InvalidInput for what the question cannot be asked with."""
+    question, usual = CATALOGUE[name], Asked()
+    for one in ("node", "since", "type", "side"):
+        if one not in question.takes and getattr(asked, one) != getattr(usual, one):
+            takers = ", ".join(other.name for other in CATALOGUE.values() if one in other.takes)
+            raise InvalidInput(one, f"{name} takes none", f"with {takers}")
+    if "node" in question.takes and not asked.node:
+        raise InvalidInput("node", f"{name} needs one", "an id from an answer, such as decision-41")
+    if asked.type and asked.type not in question.types:
+        raise InvalidInput("type", f"{name} is about others", ", ".join(question.types))
+    _place(asked.after)
+
+
 def ask(
-    db: Connection, mirror: Mirror, name: InsightName, asked: Asked, *, wait_s: float = WAIT_S
-) -> Found | Unanswered:
+    db: Connection,
+    mirror: Mirror,
+    name: InsightName,
+    asked: Asked,
+    *,
+    wait_s: float = WAIT_S,
+    answer_s: float = ANSWER_S,
+) -> Insight | Unanswered:
     """Answer from the mirror as soon as it has reached what the store holds now, or say why there is no answer."""
     begun = time.monotonic()
     ledger = events.position(db)
+    before, offset = _place(asked.after)
     for _ in range(_TRIES):
-        asking = _Asking(mirror, ledger, begun + wait_s)
+        asking = _Asking(mirror, ledger, begun + wait_s, answer_s)
         try:
-            listed, counts = _READERS.get(name, _read)(asking, name, asked)
+            listed, counts = _READERS.get(name, _read)(asking, name, asked, offset)
         except _Missing as missing:
             return missing.why
-        if len(asking.positions) == 1:
-            elapsed = (time.monotonic() - begun) * 1000
-            [position] = asking.positions
-            rows = tuple(_row(one, CATALOGUE[name]) for one in listed[: asked.first])
-            fresh = Freshness(engine="kuzu", ledger=ledger, graph=position, elapsed_ms=elapsed)
-            return Found(rows=rows, more=len(listed) > asked.first, counts=counts, freshness=fresh)
+        if len(asking.positions) > 1:
+            continue
+        [position] = asking.positions
+        elapsed = (time.monotonic() - begun) * 1000
+        return Insight(
+            name=name,
+            rows=[_row(one, CATALOGUE[name]) for one in listed[: asked.first]],
+            by_type=None
+            if counts is None
+            else [TypeCount(type=NodeType(kind), count=Long(n)) for kind, n in sorted(counts.items())],
+            end_cursor=f"{position}.{offset + asked.first}" if len(listed) > asked.first else None,
+            notes=[MOVED] if before not in {None, position} else None,
+            freshness=Freshness(
+                engine="kuzu", ledger=Long(max(ledger, position)), graph=Long(position), elapsed_ms=elapsed
+            ),
+        )
     return Unanswered("behind", "the graph went on while it was read")
+
+
+def _place(cursor: str | None) -> tuple[int | None, int]:
+    """Read a cursor as the position of the graph and the rows before the page."""
+    if cursor is None:
+        return None, 0
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidInput("after", "is none", "the end_cursor of the page before")
+    return int(match[1]), int(match[2])
 
 
 class _Missing(Exception):  # a state, not an error of anyone
@@ -164,12 +205,13 @@ class _Asking:
     mirror: Mirror
     ledger: int
     until: float  # when the mirror must have reached the ledger, by the monotonic clock
+    answer_s: float  # for each question
     positions: set[int] = field(default_factory=set)
 
     def ask(self, name: str, **parameters: object) -> list[dict[str, Any]]:
         while True:
             wait_s = min(_LOOK_S, max(0.0, self.until - time.monotonic()))
-            found = self.mirror.ask(name, parameters, after=self.ledger, wait_s=wait_s, seconds=ANSWER_S)
+            found = self.mirror.ask(name, parameters, after=self.ledger, wait_s=wait_s, seconds=self.answer_s)
             if isinstance(found, Rows):
                 self.positions.add(found.position)
                 return found.rows
@@ -189,17 +231,17 @@ class _Asking:
 
 
 Listed = tuple[Sequence[Mapping[str, Any]], Mapping[str, int] | None]
-Reader = Callable[[_Asking, InsightName, Asked], Listed]
+Reader = Callable[[_Asking, InsightName, Asked, int], Listed]
 
 
-def _read(asking: _Asking, name: InsightName, asked: Asked) -> Listed:
+def _read(asking: _Asking, name: InsightName, asked: Asked, offset: int) -> Listed:
     """Return a page and one row more, as Kuzu answers it."""
-    told = {one: getattr(asked, one) for one in ("project", "offset", *CATALOGUE[name].takes)}
-    return asking.ask(name, **told, first=asked.first + 1), None
+    told = {one: getattr(asked, one) for one in ("project", *CATALOGUE[name].takes)}
+    return asking.ask(name, **told, first=asked.first + 1, offset=offset), None
 
 
-def _hubs(asking: _Asking, name: InsightName, asked: Asked) -> Listed:
-    listed, _ = _read(asking, name, asked)
+def _hubs(asking: _Asking, name: InsightName, asked: Asked, offset: int) -> Listed:
+    listed, _ = _read(asking, name, asked, offset)
     if not listed:
         return [], None
     ids = [one["id"] for one in listed]
@@ -207,17 +249,17 @@ def _hubs(asking: _Asking, name: InsightName, asked: Asked) -> Listed:
     return [{**one, **ends[one["id"]]} for one in listed if one["id"] in ends], None
 
 
-def _islands(asking: _Asking, name: InsightName, asked: Asked) -> Listed:
+def _islands(asking: _Asking, name: InsightName, asked: Asked, offset: int) -> Listed:
     parts = sorted(_parts(asking.edges(name, asked.project)), key=lambda part: (-len(part), _age(part[0])))[1:]
-    shown = parts[asked.offset : asked.offset + asked.first + 1]
+    shown = parts[offset : offset + asked.first + 1]
     known = asking.nodes([part[0] for part in shown], asked.project)
     rows = [{**known[part[0]], "evidence": part, "total": len(part)} for part in shown if part[0] in known]
     return rows, Counter(one.partition("-")[0] for part in parts for one in part)
 
 
-def _closure(asking: _Asking, name: InsightName, asked: Asked) -> Listed:
+def _closure(asking: _Asking, name: InsightName, asked: Asked, offset: int) -> Listed:
     reached = _downstream(asking.edges(name, asked.project), asked.node)
-    shown = list(reached.items())[asked.offset : asked.offset + asked.first + 1]
+    shown = list(reached.items())[offset : offset + asked.first + 1]
     known = asking.nodes([one for one, _ in shown], asked.project)
     rows = [
         {**known[one], "steps": steps, "via": via, "evidence": [via], "total": 1}
@@ -277,13 +319,13 @@ def _age(name: str) -> tuple[int, str]:
     return (int(number), kind) if kind != NodeType.SESSION else (2**63, name)
 
 
-def _row(one: Mapping[str, Any], insight: Insight) -> Row:
-    return Row(
+def _row(one: Mapping[str, Any], question: Question) -> InsightRow:
+    return InsightRow(
         id=one["id"],
         type=NodeType(one["type"]),
         label=one["title"] or "",
         status=one["status"],
-        says=insight.says.format_map(one),
-        evidence=tuple(one["evidence"][:MOST_EVIDENCE]),
-        total=one["total"],
+        says=question.says.format_map(one),
+        evidence=[strawberry.ID(name) for name in one["evidence"][:MOST_EVIDENCE]],
+        evidence_total=Long(one["total"]),
     )
