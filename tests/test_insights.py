@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import signal
 import sqlite3
+import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import networkx
 import pytest
 from conftest import NOW, PROJECT, Talk
 from histories import CAUSES, tell
 
+from graphsvc import resources
+from graphsvc.api import schema
+from graphsvc.api.context import Context
 from graphsvc.config import Settings
 from graphsvc.graph import mirror as graph_mirror
 from graphsvc.graph.mirror import Mirror
@@ -20,6 +28,11 @@ from graphsvc.lineage import insights
 from graphsvc.lineage.insights import Asked, Insight, InsightName, InsightRow
 from graphsvc.memory import rebuild
 from graphsvc.memory.apply import VERSION
+from graphsvc.recall import targets
+from graphsvc.recall.scope import Asker
+from graphsvc.store import events
+from graphsvc.store.edges import premises
+from graphsvc.store.visibility import Viewer
 
 BEHIND = {"evidence", "references"}
 
@@ -272,6 +285,35 @@ def test_conflicts(told):
     assert [row.evidence_total for row in rows] == sorted(map(len, expected.values()), reverse=True)
 
 
+def test_sql_says_the_same_of_stale_premises_and_conflicts(told):
+    viewer = Viewer(project=events.find_project(told.db, told.project) if told.project else None)
+    first = dict(
+        told.db.execute("SELECT asset, MIN(event) FROM asset_versions WHERE event NOT IN hidden GROUP BY asset")
+    )
+
+    stale = premises.stale(told.db, viewer, 1_000)
+    conflicts = premises.conflicts(told.db, viewer, 1_000)
+
+    assert [(f"{one.type}-{one.number}", f"decision-{one.premise}", one.length) for one in stale] == [
+        (row.id, row.evidence[-1], row.evidence_total) for row in told.all("stale_premises")
+    ]
+    assert premises.stale(told.db, viewer, 2, 1) == stale[1:3]
+    assert [(f"asset-{first[one.asset]}", [f"decision-{n}" for n in one.decisions]) for one in conflicts] == [
+        (row.id, row.evidence) for row in told.all("conflicts")
+    ]
+
+
+def test_a_session_sees_what_stands_on_its_own_isolated_decisions(db, talk):
+    talk.user("/thread-iso")
+    old = talk.decided("secret rule")
+    talk.decided("secret consequence", evidence=[old])
+    talk.event("decision", "", action="revoke", of=old)
+
+    assert len(premises.stale(db, Viewer(session=1), 10)) == 1
+    assert premises.stale(db, Viewer(), 10) == []
+    assert premises.stale(db, Viewer(session=2), 10) == []
+
+
 @pytest.mark.parametrize("kind", ["", "goal", "decision", "todo", "asset"])
 def test_orphans(told, kind):
     tables = told.tables
@@ -389,3 +431,146 @@ def test_decisions_never_followed(told):
 
 def number_of(name: str) -> int:
     return int(name.partition("-")[2])
+
+
+OWNER = Asker()
+QUERY = "query($name: InsightName!, $node: ID) { insight(name: $name, node: $node) { __typename"
+QUERY += " ... on Insight { rows { id evidence } notes freshness { engine } } ... on NotAnswered { reason message }"
+QUERY += " ... on InvalidInput { field } } }"
+
+
+def asked(db, clock, *, mirror=None, begin_mirror=None, asker=OWNER, **variables):
+    context = Context(db=db, asker=asker, clock=clock, mirror=mirror, begin_mirror=begin_mirror)
+    answer = schema.respond(QUERY, variables, None, context)
+    assert "errors" not in answer, answer
+    return answer["data"]["insight"]
+
+
+def test_without_a_mirror_there_is_no_answer(db, talk, clock, settings):
+    talk.decided("nothing comes of this")
+    silent = Mirror(settings, VERSION, delay_s=60)  # never begun
+
+    none = asked(db, clock, name="decisions_never_followed")
+    making = asked(db, clock, mirror=silent, name="decisions_never_followed")
+
+    assert (none["__typename"], none["reason"]) == ("NotAnswered", "absent")
+    assert (making["__typename"], making["reason"]) == ("NotAnswered", "building")
+    assert "graphsvc graph status" in making["message"]
+
+
+def test_a_stopped_mirror_gives_no_old_answer(db, talk, clock, settings):
+    talk.decided("the first one")
+    with graph_mirror.kept(settings, VERSION) as mirror:
+        kept = asked(db, clock, begin_mirror=lambda: nullcontext(mirror), name="decisions_never_followed")
+        os.kill(mirror._child.process.pid, signal.SIGSTOP)
+        talk.decided("the second one")
+        behind = asked(db, clock, mirror=mirror, name="decisions_never_followed")
+        os.kill(mirror._child.process.pid, signal.SIGCONT)
+        again = asked(db, clock, begin_mirror=lambda: nullcontext(mirror), name="decisions_never_followed")
+
+    assert [row["id"] for row in kept["rows"]] == ["decision-1"]
+    assert kept["freshness"] == {"engine": "kuzu"}
+    assert (behind["__typename"], behind["reason"]) == ("NotAnswered", "behind")
+    assert [row["id"] for row in again["rows"]] == ["decision-1", "decision-2"]
+
+
+def test_an_answer_tells_what_was_stored_just_before(db, talk, clock, settings):
+    with graph_mirror.kept(settings, VERSION) as mirror:
+        for number in range(1, 6):
+            talk.decided(f"rule {number}")
+            found = asked(db, clock, begin_mirror=lambda: nullcontext(mirror), name="decisions_never_followed")
+            assert len(found["rows"]) == number
+
+
+def test_nothing_isolated_is_told_to_anyone(db, talk, clock, settings):
+    talk.user("hello")
+    talk.session("s2").user("/thread-iso")
+    hidden = talk.decided("secret")
+    number = db.execute("SELECT id FROM events WHERE origin = ?", (hidden,)).fetchone()[0]
+    with graph_mirror.kept(settings, VERSION) as mirror:
+        ask = partial(asked, db, clock, begin_mirror=lambda: nullcontext(mirror))
+        for asker in (Asker(), Asker(session_id="s1"), Asker(session_id="s2")):
+            found = ask(name="decisions_never_followed", asker=asker)
+            assert found["rows"] == []
+            assert any("isolated" in note for note in found["notes"])
+            assert ask(name="closure_impact", node=f"decision-{number}", asker=asker)["field"] == "node"
+
+
+@pytest.mark.parametrize(
+    ("variables", "field"),
+    [
+        ({"name": "closure_impact"}, "node"),
+        ({"name": "closure_impact", "node": "decision-404"}, "node"),
+        ({"name": "hubs", "node": "event-1"}, "node"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_before_a_mirror_is_begun(db, talk, clock, variables, field):
+    talk.user("hello")
+
+    def begin():
+        raise AssertionError("begun")
+
+    assert asked(db, clock, begin_mirror=begin, **variables)["field"] == field
+
+
+def test_every_evidence_opens(told):
+    names = {row.id for name in ("stale_premises", "orphans", "hubs", "islands") for row in told.ask(name).rows}
+    names |= {
+        one for name in ("stale_premises", "conflicts", "hubs") for row in told.ask(name).rows for one in row.evidence
+    }
+    viewer = Viewer(everywhere=True)
+
+    assert len(names) > 20
+    assert all(getattr(targets.resolve(told.db, viewer, name, "cat"), "node", None) is not None for name in names)
+
+
+@pytest.mark.parametrize("question", insights.CATALOGUE.values(), ids=lambda one: one.name)
+def test_a_question_is_its_file(question):
+    text = (resources.ROOT / "queries" / "insights" / f"{question.name}.cypher").read_text("utf-8")
+    statement = re.sub(r"//.*", "", text)
+    comment = re.sub(r"\n// ?", " ", text[: text.index("MATCH")])
+    told = comment.partition("Parameters: ")[2].partition("Columns: ")[0]
+
+    assert question.titles[0].endswith("?")
+    assert question.titles[1].endswith("？")
+    assert all(re.search(rf"\b{name}\b", told) for name in re.findall(r"\$(\w+)", statement))
+    assert "LIMIT $" in statement
+    assert "ORDER BY" in statement
+    assert not re.search(r"\*\s*\]|\*\s*SHORTEST\s*\]", statement), "a path has a bound"
+
+
+def test_cypher_stands_in_files_only():
+    speakers = [
+        path.relative_to(resources.ROOT).as_posix()
+        for path in (resources.ROOT / "graphsvc").rglob("*.py")
+        if re.search(r"\bMATCH \(", path.read_text("utf-8"))
+    ]
+
+    assert speakers == ["graphsvc/graph/driver.py"]
+
+
+def test_the_command_lists_questions_and_answers_one(run, talk):
+    talk.decided("nothing comes of this")
+
+    listed = run("insights", "--json").json
+    found = run("insights", "decisions_never_followed", "--json").json
+    unknown = run("insights", "everything")
+
+    assert [one["name"] for one in listed] == [name.value for name in InsightName]
+    assert [row["id"] for row in found["rows"]] == ["decision-1"]
+    assert found["freshness"]["engine"] == "kuzu"
+    assert unknown.code == 2
+    assert "stale_premises" in unknown.err
+
+
+def test_the_service_answers_from_its_mirror(serving, db, talk):
+    talk.decided("nothing comes of this")
+    service = serving()
+    until = time.monotonic() + 30
+    while (found := service.query(QUERY, name="decisions_never_followed").json["data"]["insight"]).get("reason"):
+        assert found["reason"] == "building"
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+    assert [row["id"] for row in found["rows"]] == ["decision-1"]
+    assert found["freshness"] == {"engine": "kuzu"}

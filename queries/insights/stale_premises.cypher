@@ -32,4 +32,4 @@ MATCH (n:Node) WHERE n.id = id
 WITH n, premise, premise_status, string_split(least, ' ') AS parts
 RETURN n.id AS id, n.type AS type, n.title AS title, n.status AS status, premise, premise_status,
   list_slice(parts, 2, size(parts)) AS evidence, size(parts) - 1 AS total
-ORDER BY type, n.number, premise SKIP $offset LIMIT $first
+ORDER BY type, n.number, size(premise), premise SKIP $offset LIMIT $first
