@@ -9,6 +9,7 @@ happens in a process of its own whose memory is limited.
 from __future__ import annotations
 
 import importlib.util  # kuzu uses it and does not import it
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
+
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # its own takes a gigabyte of address space
 
 import kuzu
 import pyarrow as pa  # type: ignore[import-untyped]  # it ships none
@@ -193,12 +196,12 @@ class Graph:
             self._connection.execute(resources.text(DDL))
         self._at("file begun")
         for page in nodes:
-            self._copy("Node", _table(_NODE, [asdict(node) for node in page]))
+            self._copy("Node", _table(_NODE, page))
             self._at("nodes loaded")
             yield len(page)
         for edges in intervals:
             for kind in EdgeType:
-                if own := [asdict(edge) for edge in edges if edge.type == kind]:
+                if own := [edge for edge in edges if edge.type == kind]:
                     self._copy(kind.upper(), _table(["source", "target", *_ABOUT_EDGE], own))
             self._at("edges loaded")
             yield len(edges)
@@ -238,10 +241,10 @@ def _failing() -> Iterator[None]:
         raise (Refused if _REFUSED.match(said) else Failed)(said or type(error).__name__) from error
 
 
-def _table(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> pa.Table:
+def _table(names: Sequence[str], rows: Sequence[Node] | Sequence[Interval]) -> pa.Table:
     """Return rows as Kuzu copies them."""
-    schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
-    return pa.Table.from_pylist(rows, schema=schema)
+    kinds = {name: pa.int64() if name in _NUMBERS else pa.string() for name in names}
+    return pa.table({name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()})
 
 
 def _typed(name: str, value: str) -> str:
