@@ -156,7 +156,8 @@ class Graph:
         """Count what the file holds, as `shared.tallies` does. Every value of every row is read for it."""
         sizes = " + ".join(f"coalesce(size(n.{name}), 0)" for name in _NODE if name not in _NUMBERS)
         found = self._rows(
-            "MATCH (n:Node) RETURN concat(n.type, coalesce(concat(' ', n.status), '')) AS type, count(*) AS rows, max(n.number) AS largest, sum(n.number) AS total,"
+            "MATCH (n:Node) RETURN concat(n.type, coalesce(concat(' ', n.status), '')) AS type, count(*) AS rows,"
+            " max(n.number) AS largest, sum(n.number) AS total,"
             f" 0 AS ended, sum({sizes}) AS size"
         )
         sizes = " + ".join(f"coalesce(size(e.{name}), 0)" for name in _ABOUT_EDGE if name not in _NUMBERS)
