@@ -121,19 +121,23 @@ def test_an_edge_that_is_drawn_again_has_all_its_intervals(talk, settings, follo
     assert_mirrors(place(settings).graph, settings.database)
 
 
-def test_an_asset_that_others_come_to_know_brings_its_edges(talk, settings, following):
+def test_an_asset_that_others_come_to_know_brings_its_edges(db, talk, settings, following):
     talk.session("private").isolated()
-    written = talk.wrote("docs/report.md")
+    talk.wrote("docs/report.md")
+    [written] = db.execute("SELECT origin FROM events WHERE kind = 'asset'").fetchone()
     talk.session("open").user("hello")
     follower, told = following()
     follower.step()
     talk.decided("as in the report", evidence=[written])
     follower.step()
+    known = "SELECT COUNT(*) FROM lineage_edges WHERE dst_type = 'asset' AND type = 'evidence'"
+    assert db.execute(known).fetchone()[0] == 1, "of an asset that nobody else knows yet"
     talk.wrote("docs/report.md")
     follower.step()
     follower.close()
 
     assert sum(one.get("why") is not None for one in told) == 1, "followed, not made anew"
+    assert any(edge[0] == "EVIDENCE" and edge[2].startswith("asset-") for edge in held(place(settings).graph)[1])
     assert_mirrors(place(settings).graph, settings.database)
 
 

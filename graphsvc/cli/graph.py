@@ -116,6 +116,10 @@ def _export(folder: Path, as_json: bool) -> None:
     \b
     graphsvc graph export ~/graph
     """
+    from graphsvc.graph import mirror
+
+    if not mirror.installed():
+        raise StoreError(mirror.NOT_INSTALLED)
     from graphsvc import render
     from graphsvc.graph.build import build
     from graphsvc.graph.driver import Failed

@@ -9,6 +9,7 @@ happens in a process of its own whose memory is limited.
 from __future__ import annotations
 
 import importlib.util  # kuzu uses it and does not import it
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
+
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # its own takes a gigabyte of address space
 
 import kuzu
 import pyarrow as pa  # type: ignore[import-untyped]  # it ships none
@@ -26,8 +29,10 @@ from graphsvc.store.edges.shared import Changes, Interval, Node, Tally
 
 POOL: Final = 256 << 20  # bytes of pages in memory
 LARGEST: Final = 2 << 30  # bytes of a database; as much address space is taken
+LOG: Final = 512 << 10  # bytes that are written before they go into the file; till then each write keeps pages in memory
 THREADS: Final = 2
 LONGEST_PATH: Final = 10_000  # edges; Kuzu itself stops at 30
+_TOGETHER: Final = 1_000_000  # rows that are copied at once
 _WRITE_MS: Final = 600_000
 DDL: Final = "schema/kuzu/graph.cypher"
 _NODE: Final = [item.name for item in fields(Node)]
@@ -85,7 +90,11 @@ class Graph:
         self._prepared: dict[str, kuzu.PreparedStatement] = {}
         with _failing():
             self._database = kuzu.Database(
-                path, buffer_pool_size=POOL, max_db_size=LARGEST, max_num_threads=THREADS, auto_checkpoint=True
+                path,
+                buffer_pool_size=POOL,
+                max_db_size=LARGEST,
+                max_num_threads=THREADS,
+                checkpoint_threshold=LOG,
             )
         try:
             self._connect()
@@ -150,10 +159,11 @@ class Graph:
         return Meta(**found[0]) if found else None
 
     def tallies(self) -> dict[str, Tally]:
-        """Count what the file holds; edge types are in capitals. Every value of every row is read for it."""
+        """Count what the file holds, as `shared.tallies` does. Every value of every row is read for it."""
         sizes = " + ".join(f"coalesce(size(n.{name}), 0)" for name in _NODE if name not in _NUMBERS)
         found = self._rows(
-            "MATCH (n:Node) RETURN n.type AS type, count(*) AS rows, max(n.number) AS largest, sum(n.number) AS total,"
+            "MATCH (n:Node) RETURN concat(n.type, coalesce(concat(' ', n.status), '')) AS type, count(*) AS rows,"
+            " max(n.number) AS largest, sum(n.number) AS total,"
             f" 0 AS ended, sum({sizes}) AS size"
         )
         sizes = " + ".join(f"coalesce(size(e.{name}), 0)" for name in _ABOUT_EDGE if name not in _NUMBERS)
@@ -192,16 +202,28 @@ class Graph:
             self._connection.set_query_timeout(_WRITE_MS)
             self._connection.execute(resources.text(DDL))
         self._at("file begun")
-        for page in nodes:
-            self._copy("Node", _table(_NODE, [asdict(node) for node in page]))
-            self._at("nodes loaded")
-            yield len(page)
-        for edges in intervals:
-            for kind in EdgeType:
-                if own := [asdict(edge) for edge in edges if edge.type == kind]:
-                    self._copy(kind.upper(), _table(["source", "target", *_ABOUT_EDGE], own))
-            self._at("edges loaded")
-            yield len(edges)
+        yield from self._load(([("Node", page)] for page in nodes), _NODE)
+        self._at("nodes loaded")
+        by_type = (
+            [(kind.upper(), [edge for edge in page if edge.type == kind]) for kind in EdgeType] for page in intervals
+        )
+        yield from self._load(by_type, ["source", "target", *_ABOUT_EDGE])
+        self._at("edges loaded")
+
+    def _load(
+        self, pages: Iterable[Sequence[tuple[str, Sequence[Node] | Sequence[Interval]]]], names: Sequence[str]
+    ) -> Iterator[int]:
+        """Copy rows into their tables, many at once: each COPY leaves behind what it rewrote of the one before."""
+        waiting: dict[str, list[pa.Table]] = {}
+        for page in pages:
+            for table, rows in page:
+                if rows:
+                    waiting.setdefault(table, []).append(_table(names, rows))
+                if sum(map(len, waiting.get(table, ()))) >= _TOGETHER:
+                    self._copy(table, waiting.pop(table))
+            yield sum(len(rows) for _, rows in page)
+        for table, held in waiting.items():
+            self._copy(table, held)
 
     def stamp(self, meta: Meta) -> None:
         """Say what a file that was filled holds, and bring all of it into the file."""
@@ -210,9 +232,9 @@ class Graph:
             self._at("file stamped")
             self._connection.execute("CHECKPOINT")
 
-    def _copy(self, table: str, rows: pa.Table) -> None:
+    def _copy(self, table: str, held: Sequence[pa.Table]) -> None:
         with _failing():
-            self._connection.execute(f"COPY {table} FROM $rows", {"rows": rows})
+            self._connection.execute(f"COPY {table} FROM $rows", {"rows": pa.concat_tables(held)})
 
     def _rows(self, text: str) -> list[dict[str, Any]]:
         return self.ask(text, {}, most=1_000, timeout_ms=_WRITE_MS)[0]
@@ -238,10 +260,10 @@ def _failing() -> Iterator[None]:
         raise (Refused if _REFUSED.match(said) else Failed)(said or type(error).__name__) from error
 
 
-def _table(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> pa.Table:
+def _table(names: Sequence[str], rows: Sequence[Node] | Sequence[Interval]) -> pa.Table:
     """Return rows as Kuzu copies them."""
-    schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in names])
-    return pa.Table.from_pylist(rows, schema=schema)
+    kinds = {name: pa.int64() if name in _NUMBERS else pa.string() for name in names}
+    return pa.table({name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()})
 
 
 def _typed(name: str, value: str) -> str:

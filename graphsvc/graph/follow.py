@@ -182,7 +182,6 @@ class Follower:
         begun = time.monotonic()
         self._tell(state="building", why=why)
         self._close()
-        self._mark()
         try:
             meta = build.build(db, self._place.new, self._rules, self._progress, self._at)
         except Failed as error:

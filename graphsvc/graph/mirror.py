@@ -5,6 +5,7 @@ Whoever asks says behind which position of the ledger the answer must be, and wa
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import socket
@@ -28,6 +29,7 @@ MOST: Final = 2_000  # rows of an answer
 SILENT_S: Final = 60.0  # a process that says nothing for so long hangs
 PAUSE_S: Final = 1.0  # after the end of a process until the next one, each time twice as long
 MOST_PAUSE_S: Final = 300.0
+NOT_INSTALLED: Final = "kuzu is not installed: there was none for this Python"
 _LOG: Final = logging.getLogger("graphsvc")
 _KILLED: Final = frozenset({0, -9, -15})  # how a process ends that did nothing wrong
 
@@ -178,6 +180,10 @@ class Mirror:
 
     def _run(self) -> None:
         """Keep a process running."""
+        if not installed():
+            with self._changed:
+                self._status = Status(state="absent", why=NOT_INSTALLED)
+            return
         self._wanted.wait(self._delay_s)
         failed = 0
         while not self._stopped.is_set():
@@ -198,7 +204,8 @@ class Mirror:
         with self._changed:
             self._child, self._sender, self._woken = one, sender, False
             if self._stopped.is_set():  # meanwhile: `close` found nothing to end
-                sender.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):
+                    sender.shutdown(socket.SHUT_RDWR)
         try:
             with one.connection.makefile("rb") as stream:
                 for line in stream:
@@ -254,6 +261,11 @@ def kept(settings: Settings, rules: str) -> Iterator[Mirror]:
         yield mirror
     finally:
         mirror.close()
+
+
+def installed() -> bool:
+    """Say whether Kuzu is there; it is not imported for that."""
+    return importlib.util.find_spec("kuzu") is not None
 
 
 def _unanswered(status: Status) -> Unanswered:

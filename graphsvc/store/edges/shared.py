@@ -206,9 +206,9 @@ def changes(db: Connection, position: int, most: int) -> Changes | None:
 
 
 def tallies(db: Connection) -> dict[str, Tally]:
-    """Count the nodes and the intervals of each type that a mirror holds; edge types are in capitals."""
+    """Count what a mirror holds: nodes by type and status (`decision active`), intervals by type, in capitals."""
     numbers = " UNION ALL ".join((
-        f"SELECT type, number FROM ({_RECORDS})",
+        f"SELECT type || ' ' || status AS type, number FROM ({_RECORDS})",
         f"SELECT type, number FROM ({_ASSETS.format(where='')})",
         "SELECT 'session', s.id FROM sessions s JOIN session_state t ON t.session = s.id",
         f"SELECT 'event', event FROM ({_TOUCHED})",
