@@ -1,6 +1,6 @@
 """What stands on a decision that no longer holds, and what decisions may disagree about: as one viewer may see it.
 
-The rules are those of `queries/insights/stale_premises.cypher` and `conflicts.cypher`, which answer for what all may see.
+The rules are those of `stale_premises` and `conflicts` in `queries/insights`, which answer for what all may see.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def stale(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> list[St
         " ON g.src_type = n.kind AND g.src = n.number AND g.type = 'next_step' AND g.dst_type = 'todo'"
         f" WHERE g.end_event IS NULL AND {edge})"
         " SELECT r.type, r.id, f.premise, f.status, MIN(f.length) AS length"
-        " FROM found f JOIN records r ON r.id = f.number WHERE ((r.type = 'decision' AND r.status = 'active') OR (r.type = 'todo' AND r.status = 'pending'))"
+        " FROM found f JOIN records r ON r.id = f.number"
+        " WHERE (r.type, r.status) IN (VALUES ('decision', 'active'), ('todo', 'pending'))"
         f" AND {one} GROUP BY r.id, f.premise ORDER BY r.type, r.id, f.premise LIMIT ? OFFSET ?",
         [*project, *old_values, *edge_values, *asset_values, *source_values, *edge_values, *one_values, most, offset],
     )
