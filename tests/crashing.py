@@ -73,7 +73,7 @@ class Crashes:
             self.mirror.graph.unlink()
 
     def killed_at(self, step: str) -> bool:
-        left = self.chance.randint(1, 2) if step in {"nodes loaded", *BATCH} else 1
+        left = self.chance.randint(1, 2) if step in BATCH else 1
 
         def at(reached: str) -> None:
             nonlocal left

@@ -17,7 +17,7 @@ import mirrored
 import pytest
 from mirrored import assert_mirrors, held
 
-from graphsvc.graph import build, follow, mirror
+from graphsvc.graph import build, driver, follow, mirror
 from graphsvc.graph.driver import Failed, Graph, Refused
 from graphsvc.graph.follow import Absent, Follower
 from graphsvc.graph.mirror import Mirror, Rows, Unanswered
@@ -188,6 +188,22 @@ def test_many_changes_make_the_file_anew(talk, settings, following, monkeypatch)
     follower.close()
 
     assert [one["why"] for one in told if one.get("why")] == ["there is none yet", "much happened"]
+    assert_mirrors(place(settings).graph, settings.database)
+
+
+def test_a_file_that_has_grown_is_made_anew(talk, settings, following, monkeypatch):
+    monkeypatch.setattr(follow, "SPARE", 1)
+    monkeypatch.setattr(follow, "GROWN", 1)
+    monkeypatch.setattr(driver, "LOG", 1)  # each write goes into the file
+    talk.decided("cents")
+    follower, told = following()
+    follower.step()
+    for number in range(30):
+        talk.decided(f"euros {number}")
+        follower.step()
+    follower.close()
+
+    assert "its file has grown" in [one.get("why") for one in told]
     assert_mirrors(place(settings).graph, settings.database)
 
 

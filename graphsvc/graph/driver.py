@@ -29,7 +29,9 @@ from graphsvc.store.edges.shared import Changes, Interval, Node, Tally
 
 POOL: Final = 256 << 20  # bytes of pages in memory
 LARGEST: Final = 2 << 30  # bytes of a database; as much address space is taken
-LOG: Final = 512 << 10  # bytes that are written before they go into the file; till then each write keeps pages in memory
+LOG: Final = (
+    512 << 10
+)  # bytes that are written before they go into the file; till then each write keeps pages in memory
 THREADS: Final = 2
 LONGEST_PATH: Final = 10_000  # edges; Kuzu itself stops at 30
 _TOGETHER: Final = 1_000_000  # rows that are copied at once
@@ -162,8 +164,9 @@ class Graph:
         """Count what the file holds, as `shared.tallies` does. Every value of every row is read for it."""
         sizes = " + ".join(f"coalesce(size(n.{name}), 0)" for name in _NODE if name not in _NUMBERS)
         found = self._rows(
-            "MATCH (n:Node) RETURN concat(n.type, coalesce(concat(' ', n.status), '')) AS type, count(*) AS rows,"
-            " max(n.number) AS largest, sum(n.number) AS total,"
+            "MATCH (n:Node) RETURN"
+            " CASE WHEN n.status IS NULL THEN n.type ELSE concat(n.type, ' ', n.status) END AS type,"
+            " count(*) AS rows, max(n.number) AS largest, sum(n.number) AS total,"
             f" 0 AS ended, sum({sizes}) AS size"
         )
         sizes = " + ".join(f"coalesce(size(e.{name}), 0)" for name in _ABOUT_EDGE if name not in _NUMBERS)

@@ -24,6 +24,8 @@ from graphsvc.store.edges import shared
 FEW: Final = 500  # changed rows that are always written into the file at hand
 MOST: Final = 5_000  # that ever are
 SHARE: Final = 50  # more than one row of so many is written faster by making the file anew
+GROWN: Final = 4  # times the size that the file had when it was new, above
+SPARE: Final = 256 << 20  # bytes: Kuzu leaves pages behind that it rewrote
 REST: Final = (
     4  # a file is made anew for many changes when so many times as long as that takes went by, or nothing comes
 )
@@ -44,6 +46,7 @@ class Follower:
         self._graph: Graph | None = None
         self._meta: Meta | None = None
         self._size = 0  # rows of the graph
+        self._begun = 0  # bytes of the file when it was opened or made
         self._newest = 0  # of the ledger, when it was looked at last
         self._rested = 0.0  # when the file may be made anew again
 
@@ -131,6 +134,7 @@ class Follower:
             self._anew(db, wrong, damaged=wrong == _DIFFERS)
             return
         self._at("proved")
+        self._begun = self._place.graph.stat().st_size
         self._trust()
 
     def _proved(self, db: Connection, graph: Graph) -> str | None:
@@ -164,6 +168,8 @@ class Follower:
             return
         if not written and (moved or calm or time.monotonic() >= self._rested):
             self._anew(db, "another ledger took the place of its own" if moved else "much happened")
+        elif self._place.graph.stat().st_size > max(SPARE, GROWN * self._begun):
+            self._anew(db, "its file has grown")
 
     def _catch_up(self, db: Connection, graph: Graph, now: Meta) -> bool:
         """Write what changed behind the mirror's position, in one transaction; False when it is too much for that."""
@@ -196,7 +202,7 @@ class Follower:
             self._graph = Graph(self._place.graph, self._at)
         except Failed as error:
             raise Absent(f"it cannot be opened: {error.kind}") from error
-        self._meta, self._size = meta, shared.size(db)
+        self._meta, self._size, self._begun = meta, shared.size(db), self._place.graph.stat().st_size
         self._trust()
         self._at("new file opened")
         self._rested = time.monotonic() + REST * (time.monotonic() - begun)
