@@ -15,9 +15,7 @@ from graphsvc.model import Direction, EdgeType, EventKind, NodeType
 # Bound to the scalars of these names in api.schema: JSON integers beyond 32 bits, and times in UTC.
 Long = NewType("Long", int)
 DateTime = NewType("DateTime", str)
-
-
-# The protocol's words, before any type here or in `lineage` names them.
+# What the model's words are in the schema: said below every type that uses them, else they would be other types there.
 _WORDS: Final[tuple[tuple[type[Enum], str, str], ...]] = (
     (EventKind, "EventKind", "What an event is."),
     (EdgeType, "EdgeType", "What an edge says: the five relations of the protocol."),

@@ -162,7 +162,10 @@ def test_health_needs_no_token_but_our_name(stranger):
 
 
 def test_health_says_nothing_but_that_it_is_well(http):
-    assert set(http.get("/health").json()) == {"status", "version"}
+    health = http.get("/health").json()
+
+    assert set(health) == {"status", "version", "graph"}
+    assert health["graph"] == {"status": "building", "position": 0}
 
 
 def test_other_paths_and_methods_are_json_errors(http):

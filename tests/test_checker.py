@@ -164,16 +164,16 @@ def test_what_was_checked_is_not_looked_at_again(process, monkeypatch):
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_the_service_checks_alone_while_the_process_is_not_there(own, monkeypatch, fault):
     monkeypatch.setattr(checker, "LOOK_S", 0.3)
-    before = own._process.pid
+    before = own._child.process.pid
     os.kill(before, fault)
 
     assert own.question(body(WRONG)).document == WRONG
-    assert own._process is None
+    assert own._child is None
     assert own.question(body(WRONG)).document == WRONG, "not begun again at once"
     monkeypatch.setattr(checker, "PAUSE_S", 0)
     monkeypatch.setattr(checker, "LOOK_S", 5)
     begun(own)
-    assert own._process.pid != before
+    assert own._child.process.pid != before
 
 
 def test_an_answer_is_never_taken_for_the_answer_to_another(own, monkeypatch):
@@ -188,7 +188,7 @@ def test_an_answer_is_never_taken_for_the_answer_to_another(own, monkeypatch):
         with pytest.raises(Late):
             own._look(body(WRONG))
 
-    assert own._connection is None
+    assert own._child is None
 
 
 def test_the_process_ends_with_the_service(serving, talk):

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from graphsvc import resources
 from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.config import Settings
+from graphsvc.graph import mirror
 from graphsvc.importers import run as importing
 from graphsvc.memory import capture, rebuild
+from graphsvc.memory.apply import VERSION
 from graphsvc.recall import index
 from graphsvc.recall.scope import Asker
 
@@ -53,12 +56,14 @@ def demo(tmp_path_factory) -> Settings:
 def ask(demo, tmp_path, clock) -> Iterator[Callable[..., dict]]:
     """Execute a document on a copy of the demo: `ask(path)` takes the variables from its second line."""
     shutil.copytree(demo.home, tmp_path / "home")
-    with closing(rebuild.connect(Settings(home=tmp_path / "home"))) as db:
+    settings = Settings(home=tmp_path / "home")
+    with closing(rebuild.connect(settings)) as db:
 
         def ask(path: Path) -> dict:
             text = path.read_text("utf-8")
             variables = json.loads(text.splitlines()[1].removeprefix("# variables: "))
-            context = Context(db=db, asker=Asker(), clock=clock)
+            kept = partial(mirror.kept, settings, VERSION)
+            context = Context(db=db, asker=Asker(), clock=clock, begin_mirror=kept)
             return schema.respond(text, variables, None, context)
 
         yield ask

@@ -39,12 +39,13 @@ LEVELS = {
     "graph": 4,
     "store": 3,
     "envelope": 2,
-    **dict.fromkeys(("bugs", "clock", "model", "states", "errors", "resources", "config", "hook", "spool"), 1),
+    **dict.fromkeys(("bugs", "child", "clock", "model", "states", "errors", "resources", "config", "hook", "spool"), 1),
 }
 ROOT_MODULES = {
     "__init__",
     "__main__",
     "bugs",
+    "child",
     "clock",
     "render",
     "config",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -11,6 +12,7 @@ from strawberry.types.arguments import StrawberryArgumentAnnotation
 
 from graphsvc import errors
 from graphsvc.clock import Clock
+from graphsvc.graph.mirror import Mirror
 from graphsvc.recall import scope
 from graphsvc.recall.scope import Asker
 from graphsvc.store.database import Connection
@@ -29,6 +31,8 @@ class Context:
     asker: Asker
     clock: Clock
     catch_up: bool = False  # index before a search; a service does that on its own
+    mirror: Mirror | None = None  # of the graph; only a service keeps one
+    begin_mirror: Callable[[], AbstractContextManager[Mirror]] | None = None  # for one answer, where none is kept
 
 
 Info = strawberry.Info[Context, None]

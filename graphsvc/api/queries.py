@@ -25,6 +25,7 @@ from graphsvc import clock, errors
 from graphsvc.api import cost, nodes, timeline
 from graphsvc.api.context import Info, Sight, argument, given, sight
 from graphsvc.api.limits import LIMITS
+from graphsvc.api.lineage.insights import InsightQuery
 from graphsvc.api.lineage.origins import Origins
 from graphsvc.api.lineage.walks import LineageQuery
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
@@ -49,6 +50,8 @@ from graphsvc.api.values import (
     words,
 )
 from graphsvc.envelope import Long, NavResult, NavVerb, Order, SearchKind, SearchResult
+from graphsvc.graph import mirror as graph_mirror
+from graphsvc.graph.mirror import Mirror
 from graphsvc.model import EventKind, NodeType, Record
 from graphsvc.recall import answer, index, search, targets
 from graphsvc.store import assets, counts, lists, sessions
@@ -74,6 +77,20 @@ SearchOutcome = Annotated[
 ]
 
 
+@strawberry.enum(graphql_name_from="value", description="How the mirror of the graph is.")
+class GraphStatus(Enum):
+    OK = "ok"
+    BUILDING = "building"
+    ABSENT = "absent"
+
+
+@strawberry.type(description="The mirror that answers questions about the whole graph; the service keeps it.")
+class GraphMirror:
+    status: GraphStatus = strawberry.field(description="How it is.")
+    position: Long = strawberry.field(description="Position of the ledger that it stands at; 0 while it is not ok.")
+    lag: Long = strawberry.field(description="How many positions it is behind the ledger.")
+
+
 @strawberry.type(description="How much is kept, as far as the asker may see it.")
 class Stats:
     projects: Long = strawberry.field(description="Projects.")
@@ -89,6 +106,7 @@ class Stats:
     )
     position: Long = strawberry.field(description="Position of the newest event, whoever may see it.")
     indexed: Long = strawberry.field(description="Position up to which the search index holds events.")
+    graph: GraphMirror | None = strawberry.field(description="The mirror of the graph; null where no service runs.")
     notes: list[str] | None = strawberry.field(description="What the reader should know about it.")
 
 
@@ -149,7 +167,7 @@ SessionId = Annotated[str | None, argument("Only this session.")]
 
 
 @strawberry.type(description="What can be read. Who asks comes from the transport, never from an argument.")
-class Query(LineageQuery, Origins):
+class Query(LineageQuery, InsightQuery, Origins):
     @strawberry.field(description="Walk sessions, assets, events and records: ls, cd, cat, grep.")
     def nav(
         self,
@@ -399,7 +417,7 @@ class Query(LineageQuery, Origins):
 
     @strawberry.field(description="How much is kept, as far as the asker may see it.")
     def stats(self, info: Info, project: Project = UNSET) -> Stats:
-        return _stats(sight(info, given(project)))
+        return _stats(sight(info, given(project)), info.context.mirror)
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,12 +556,20 @@ def _cost(info: Info) -> Cost:
     return Cost(**{field: Long(getattr(spent, field)) for field in ("tokens", "depth", "fields", "aliases", "nodes")})
 
 
-def _stats(seen: Sight) -> Stats:
+def _stats(seen: Sight, mirror: Mirror | None) -> Stats:
+    # Asked before the ledger is, which may go on meanwhile.
+    status = mirror.status() if mirror is not None else None
     counted = asdict(counts.stats(seen.db, seen.viewer))
     fields: dict[str, Any] = {
         name: count_list(value) if isinstance(value, dict) else value for name, value in counted.items()
     }
-    return Stats(**fields, notes=[*seen.notes] or None)
+    graph = _mirror(status, counted["position"]) if status is not None else None
+    return Stats(**fields, graph=graph, notes=[*seen.notes] or None)
+
+
+def _mirror(status: graph_mirror.Status, newest: int) -> GraphMirror:
+    lag = Long(max(0, newest - status.position))
+    return GraphMirror(status=GraphStatus(status.state), position=Long(status.position), lag=lag)
 
 
 def _assets_of(viewer: Viewer, chosen: Filter) -> Listed[assets.AssetRow]:

@@ -147,6 +147,26 @@ def _service(settings: Settings) -> Findings:
         yield Finding("service", "ok", "not running; commands answer by themselves")
 
 
+def _graph(settings: Settings) -> Findings:
+    from graphsvc.cli import graph
+    from graphsvc.graph.place import place
+
+    try:
+        found = graph.told(settings)
+    except ServiceError:
+        return  # told already
+    if found is None:
+        kept = place(settings).graph.exists()
+        yield Finding("graph", "ok", "kept by the service, which does not run" if kept else "the service makes it")
+    elif found.state == "ok":
+        yield Finding("graph", "ok", f"mirrors the ledger, at {found.position}")
+    elif found.state == "building":
+        yield Finding("graph", "ok", "is being made; questions about all of it wait for that")
+    else:
+        todo = "the log of the service says why; graphsvc graph rebuild"
+        yield Finding("graph", "warn", "is not there; only questions about all of it need it", todo)
+
+
 def _page(_: Settings) -> Findings:
     from graphsvc.server import pages
 
@@ -157,7 +177,9 @@ def _page(_: Settings) -> Findings:
         yield Finding("page", "ok", "GraphiQL is not installed, a small page serves", todo)
 
 
-_CHECKS: Final[tuple[Callable[[Settings], Findings], ...]] = (_versions, _home, _disk, _token, _service, _page)
+_CHECKS: Final[tuple[Callable[[Settings], Findings], ...]] = (
+    *(_versions, _home, _disk, _token, _service, _graph, _page),
+)
 
 
 def _database(settings: Settings, *, deep: bool) -> Findings:

@@ -10,7 +10,8 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, ingest, lineage, lists, operate, record, why
+from graphsvc.cli import ask, doctor, ingest, lists, operate, record
+from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
 
@@ -72,13 +73,15 @@ for _command in (
     why.why,
     *record.GROUPS,
     lists.timeline,
-    lineage.lineage,
-    lineage.impact,
-    lineage.path,
-    lineage.diff,
+    walks.lineage,
+    walks.impact,
+    walks.path,
+    walks.diff,
+    insights.insights,
     operate.serve,
     operate.ui,
     operate.rebuild,
+    graph.graph,
     operate.stats,
     doctor.doctor,
     operate.schema,

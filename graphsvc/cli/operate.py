@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from graphsvc import config
+from graphsvc.cli import graph
 from graphsvc.cli.options import Command, as_json, line
 from graphsvc.errors import InvalidInput, ServiceError
 
@@ -129,7 +130,9 @@ def rebuild(check: bool, as_json: bool) -> None:
 @click.option("--viewer", metavar="SESSION", help="Count what this session sees.")
 @as_json
 def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
-    """Count what is stored: sessions, events, records, assets, edges, gaps; say what is indexed and what is paused.
+    """Count what is stored: sessions, events, records, assets, edges, gaps; say what is indexed and paused.
+
+    With a running service, say how its mirror of the graph is.
 
     \b
     graphsvc stats --json
@@ -138,20 +141,24 @@ def stats(viewer: str | None, project: str | None, as_json: bool) -> None:
     from graphsvc.recall import scope
     from graphsvc.store import counts, database, imports
 
+    settings = config.from_environment()
     asker = scope.Asker(session_id=viewer, project=project or (None if viewer else "all"))
-    with closing(replay.connect(config.from_environment())) as db, database.snapshot(db):
+    with closing(replay.connect(settings)) as db, database.snapshot(db):
         asked, _ = scope.resolve(db, asker, None)
         counted = asdict(counts.stats(db, asked))
         lasting = {one.project or "all": one.since for one in imports.pauses(db)}
     paused = lasting if asked.everywhere else None
+    mirror = graph.told(settings)
+    about = {"status": mirror.state, "position": mirror.position} if mirror is not None else None
     if as_json:
-        line({**counted, "paused": paused})
+        line({**counted, "graph": about, "paused": paused})
         return
     from graphsvc import render
 
     rows = [(name, count) for name, count in counted.items() if count is not None and not isinstance(count, dict)]
     for name in ("kinds", "records", "edges"):
         rows += [(f"{name}: {kind}", count) for kind, count in counted[name].items()]
+    rows += [(f"graph: {name}", value) for name, value in (about or {}).items()]
     rows += [(f"paused since: {key}", since) for key, since in (paused or {}).items()]
     render.table(("what", "count"), rows)
 

@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -87,11 +88,16 @@ def http(settings: Settings, asker: Asker) -> Executor | None:
 
 def url(settings: Settings) -> str | None:
     """Return where a browser finds the service of this home; None when no service runs."""
-    try:
-        found = _ask(settings.socket, "GET", "/health", None, {"Host": "localhost"})["url"]
-    except (NoAnswer, KeyError):
-        return None
+    found = (health(settings) or {}).get("url")
     return found if isinstance(found, str) else None
+
+
+def health(settings: Settings) -> Mapping[str, object] | None:
+    """Return what the service of this home says of itself; None when no service runs."""
+    try:
+        return _ask(settings.socket, "GET", "/health", None, {"Host": "localhost"})
+    except NoAnswer:
+        return None
 
 
 def in_process(settings: Settings, asker: Asker) -> Executor:
@@ -100,12 +106,15 @@ def in_process(settings: Settings, asker: Asker) -> Executor:
     from graphsvc import clock
     from graphsvc.api import schema
     from graphsvc.api.context import Context
+    from graphsvc.graph import mirror
     from graphsvc.memory import rebuild
+    from graphsvc.memory.apply import VERSION
     from graphsvc.recall import index
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
         with closing(rebuild.connect(settings)) as db:
-            context = Context(db=db, asker=asker, clock=clock.system, catch_up=True)
+            kept = partial(mirror.kept, settings, VERSION)
+            context = Context(db=db, asker=asker, clock=clock.system, catch_up=True, begin_mirror=kept)
             answer = schema.respond(document, variables, None, context)
             if mutates(document):
                 index.catch_up(db)

@@ -23,6 +23,8 @@ from graphsvc.api.limits import LIMITS
 from graphsvc.client import executor
 from graphsvc.client.operation import mutates
 from graphsvc.config import Settings
+from graphsvc.graph.mirror import Mirror, Status
+from graphsvc.memory.apply import VERSION
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange, pages
 from graphsvc.server.checker import Checker, Invalid
@@ -56,7 +58,13 @@ def application(
     address for OpenLineage.
     """
     workers, checker, indexer, served = Workers(settings), Checker(), Indexer(settings), pages.files()
-    streams = Streams(workers, checker, indexer.wake, stopping or asyncio.Event())
+    mirror = Mirror(settings, VERSION)
+
+    def wrote() -> None:
+        indexer.wake()
+        mirror.wake()
+
+    streams = Streams(workers, checker, wrote, stopping or asyncio.Event(), mirror)
     pusher = Pusher(settings, endpoint(settings.openlineage)) if settings.openlineage else None
 
     @asynccontextmanager
@@ -64,6 +72,7 @@ def application(
         indexer.start()
         if pusher is not None:
             pusher.start()
+        mirror.begin()
         watching = asyncio.create_task(streams.tail.watch())
         yield
         streams.stopping.set()
@@ -71,6 +80,7 @@ def application(
         await asyncio.to_thread(indexer.stop)
         if pusher is not None:
             await asyncio.to_thread(pusher.stop)
+        await asyncio.to_thread(mirror.close)
         await asyncio.to_thread(workers.close)
         checker.close()
 
@@ -78,7 +88,7 @@ def application(
         if request.method != "POST" and not asked(request.scope):
             return _page(request, served[pages.PAGE])
         try:
-            return await _graphql(request, workers, checker, streams)
+            return await _graphql(request, workers, checker, streams, mirror)
         except Refused as refused:
             return _refused(refused)
 
@@ -86,7 +96,7 @@ def application(
         await Conversation(websocket, streams, token).run()
 
     async def health(request: Request) -> Response:
-        return _health(request, url)
+        return _health(request, url, mirror.status())
 
     async def file(request: Request) -> Response:
         return pages.respond(served[request.url.path], request)
@@ -120,7 +130,7 @@ def _guarded(
     return Guard(app=shared if origins else owned, hosts=names, origins=origins)
 
 
-async def _graphql(request: Request, workers: Workers, checker: Checker, streams: Streams) -> Response:
+async def _graphql(request: Request, workers: Workers, checker: Checker, streams: Streams, mirror: Mirror) -> Response:
     accept = request.headers.get("accept")
     media_type = exchange.accepted_type(accept)
     capturing = executor.CAPTURE.lower() in request.headers
@@ -134,7 +144,9 @@ async def _graphql(request: Request, workers: Workers, checker: Checker, streams
         if streaming:
             return await _streamed(request, workers, streams, read, asker)
         try:
-            answer = await workers.run(lambda db: _respond(db, read, asker, media_type), seconds, asker.session_id)
+            answer = await workers.run(
+                lambda db: _respond(db, read, asker, media_type, mirror), seconds, asker.session_id
+            )
         except schema.Subscribes:
             return await _streamed(request, workers, streams, read, asker)
     except TimeoutError:
@@ -178,13 +190,15 @@ async def _reader(
     return partial(checker.question, raw, streams=streams)
 
 
-def _respond(db: Connection, read: Callable[[], Question], asker: Asker, media_type: str) -> tuple[int, bytes, bool]:
+def _respond(
+    db: Connection, read: Callable[[], Question], asker: Asker, media_type: str, mirror: Mirror
+) -> tuple[int, bytes, bool]:
     """Return status, body, and whether something may have been stored."""
     try:
         question = read()
     except Invalid as invalid:
         return exchange.status(invalid.response, media_type), exchange.encoded(invalid.response), False
-    context = Context(db=db, asker=asker, clock=clock.system)
+    context = Context(db=db, asker=asker, clock=clock.system, mirror=mirror)
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
     stores = not question.reads and mutates(question.document)
     return exchange.status(response, media_type), exchange.encoded(response), stores
@@ -197,10 +211,13 @@ def _page(request: Request, file: File) -> Response:
     return pages.respond(file, request)
 
 
-def _health(request: Request, url: str | None) -> Response:
+def _health(request: Request, url: str | None, graph: Status) -> Response:
     # Who asks on the socket may not know where a browser finds the service; who asks over TCP does.
     where = {"url": url} if on_socket(request.scope) else {}
-    return JSONResponse({"status": "ok", "version": __version__, **where}, headers={"Cache-Control": "no-store"})
+    progress = {"done": graph.done, "expected": graph.expected} if graph.expected else {}
+    mirror = {"status": graph.state, "position": graph.position, **progress}
+    told = {"status": "ok", "version": __version__, "graph": mirror, **where}
+    return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 
 def _refused(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
 import socket
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +18,9 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, Final
 
+from graphsvc import child
 from graphsvc.api import schema
+from graphsvc.child import Child
 from graphsvc.recall import budget
 from graphsvc.server import exchange
 from graphsvc.server.exchange import Question, Refused
@@ -51,8 +49,7 @@ class Checker:
     def __init__(self) -> None:
         self._turn = Lock()
         # All of these belong to whoever holds `_turn`.
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: socket.socket | None = None
+        self._child: Child | None = None
         self._ready = False
         self._ended = -PAUSE_S
 
@@ -109,35 +106,25 @@ class Checker:
 
     def _there(self) -> socket.socket | None:
         """Return the connection to a process that is ready; begin one when there is none."""
-        if self._connection is None:
+        if self._child is None:
             if time.monotonic() - self._ended >= PAUSE_S:
-                self._begin()
+                self._child, self._ready = child.begin("graphsvc.server.checker"), False
             return None
+        connection = self._child.connection
         if not self._ready:
-            self._connection.settimeout(0)
+            connection.settimeout(0)
             try:
-                self._ready = self._connection.recv(len(_READY)) == _READY
+                self._ready = connection.recv(len(_READY)) == _READY
             except BlockingIOError:
                 return None
             if not self._ready:
                 raise ConnectionResetError
-        return self._connection
-
-    def _begin(self) -> None:
-        self._connection, there = socket.socketpair()
-        self._ready = False
-        with there:
-            command = [sys.executable, "-P", "-m", "graphsvc.server.checker"]
-            self._process = subprocess.Popen(command, stdin=there.fileno(), stdout=subprocess.DEVNULL)  # noqa: S603 # ours
+        return connection
 
     def _end(self) -> None:
-        # It first: what it has not read of ours, or we of its, would be an error of the other's connection.
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        if self._connection is not None:
-            self._connection.close()
-        self._process = self._connection = None
+        if self._child is not None:
+            self._child.end()
+        self._child = None
         self._ended = time.monotonic()
 
 
@@ -162,14 +149,8 @@ def answer(raw: bytes, *, reads: bool, streams: bool) -> Mapping[str, object]:
 
 def main() -> None:
     """Answer what is asked on standard input, a socket, until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal, for all its processes: the service ends this one
-    with suppress(OSError):
-        os.nice(_NICE)
-    with (
-        suppress(ConnectionError),  # the service is gone
-        socket.socket(fileno=os.dup(0)) as connection,
-        connection.makefile("rb") as stream,
-    ):
+    # The service may be gone.
+    with suppress(ConnectionError), child.asked(_NICE) as connection, connection.makefile("rb") as stream:
         connection.sendall(_READY)
         while len(head := stream.read(_FRAME.size)) == _FRAME.size:
             reads, streams, length = _FRAME.unpack(head)

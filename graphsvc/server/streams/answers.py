@@ -19,6 +19,7 @@ from graphsvc.api.context import Context
 from graphsvc.api.limits import LIMITS
 from graphsvc.api.live import Reader
 from graphsvc.client.operation import mutates
+from graphsvc.graph.mirror import Mirror
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server.checker import Checker, Invalid
@@ -53,12 +54,20 @@ class Answer:
 class Streams:
     """Answers operations over streams, and knows how many subscriptions this process has."""
 
-    def __init__(self, workers: Workers, checker: Checker, wrote: Callable[[], None], stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        checker: Checker,
+        wrote: Callable[[], None],
+        stopping: asyncio.Event,
+        mirror: Mirror | None = None,
+    ) -> None:
         self.tail = Tail(workers)
         self.stopping = stopping
         self._workers = workers
         self._checker = checker
         self._wrote = wrote
+        self._mirror = mirror
         self._open = 0
         self._turns = asyncio.Semaphore(READERS)
 
@@ -100,7 +109,7 @@ class Streams:
             question = self._checker.checked(question, streams=True)
         except Invalid as invalid:
             return _failed(invalid.response)
-        response = _respond(db, question, asker, None)
+        response = _respond(db, question, asker, None, self._mirror)
         return Answer(text=budget.line(response)) if "data" in response else _failed(response)
 
     async def _subscribed(self, question: Question, asker: Asker) -> AsyncGenerator[Answer, None]:
@@ -237,6 +246,8 @@ def _nothing() -> Answer:
     return failed("BAD_REQUEST", "the subscription leaves out its one field")
 
 
-def _respond(db: Connection, question: Question, asker: Asker, reader: Reader | None) -> dict[str, Any]:
-    context = Context(db=db, asker=asker, clock=clock.system)
+def _respond(
+    db: Connection, question: Question, asker: Asker, reader: Reader | None, mirror: Mirror | None = None
+) -> dict[str, Any]:
+    context = Context(db=db, asker=asker, clock=clock.system, mirror=mirror)
     return schema.respond(question.document, question.variables, question.operation, context, reader=reader)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from graphsvc import config
-from graphsvc.cli import lineage
 from graphsvc.cli.ask import as_options
+from graphsvc.cli.lineage import walks
 from graphsvc.cli.options import Command, as_json, asking, line
 from graphsvc.errors import InvalidInput, NotFoundError
 
@@ -54,7 +54,7 @@ def why(
     """
     found = _LINE.fullmatch(target)
     if found is None or (_ID.match(target) and not Path(found[1]).exists()):
-        lineage.walk("why", {"root": target, "viewer": viewer, "project": project, "as_json": as_json, **walked})
+        walks.walk("why", {"root": target, "viewer": viewer, "project": project, "as_json": as_json, **walked})
         return
     got = _line(Path(found[1]), int(found[2]), author, viewer, project)
     if as_json:
