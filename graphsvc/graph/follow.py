@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from graphsvc.graph import build
-from graphsvc.graph.driver import At, Failed, Graph, Locked, Meta, nowhere
+from graphsvc.graph.driver import LARGEST, At, Failed, Graph, Locked, Meta, nowhere
 from graphsvc.graph.place import ASKED, Place
 from graphsvc.store import database, events, rows
 from graphsvc.store.database import Connection
@@ -24,11 +24,11 @@ from graphsvc.store.edges import shared
 FEW: Final = 500  # changed rows that are always written into the file at hand
 MOST: Final = 5_000  # that ever are
 SHARE: Final = 50  # more than one row of so many is written faster by making the file anew
-GROWN: Final = 4  # times the size that the file had when it was new, above
-SPARE: Final = 256 << 20  # bytes: Kuzu leaves pages behind that it rewrote
-REST: Final = (
-    4  # a file is made anew for many changes when so many times as long as that takes went by, or nothing comes
-)
+# Kuzu leaves pages behind that it rewrote: a file is made anew when it is so many times as large as it was, and bytes.
+GROWN: Final = 4
+SPARE: Final = 256 << 20
+# While the ledger goes on, a file is made anew for many changes only after so many times as long as that takes.
+REST: Final = 4
 Tell = Callable[..., None]
 
 
@@ -168,7 +168,7 @@ class Follower:
             return
         if not written and (moved or calm or time.monotonic() >= self._rested):
             self._anew(db, "another ledger took the place of its own" if moved else "much happened")
-        elif self._place.graph.stat().st_size > max(SPARE, GROWN * self._begun):
+        elif self._place.graph.stat().st_size > max(self._begun + SPARE, min(GROWN * self._begun, LARGEST // 2)):
             self._anew(db, "its file has grown")
 
     def _catch_up(self, db: Connection, graph: Graph, now: Meta) -> bool:
