@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
 
 from graphsvc import clock
 from graphsvc.api import schema
 from graphsvc.api.context import Context
 from graphsvc.client.tool import Executor
+from graphsvc.graph.mirror import Mirror
 from graphsvc.recall.scope import Asker
 from graphsvc.store import database
 from graphsvc.store.database import Connection
@@ -21,11 +23,12 @@ def fill(db: Connection, store: Path) -> None:
         source.backup(db)
 
 
-def reader(db: Connection, asker: Asker) -> Executor:
-    """Return an executor that answers questions as `executor.in_process` does, from an open store."""
+def reader(db: Connection, asker: Asker, mirror: Mirror | None = None) -> Executor:
+    """Return an executor that answers questions as `executor.in_process` does, from an open store and its mirror."""
+    begin = partial(nullcontext, mirror) if mirror is not None else None
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
-        context = Context(db=db, asker=asker, clock=clock.system, catch_up=True)
+        context = Context(db=db, asker=asker, clock=clock.system, catch_up=True, begin_mirror=begin)
         return schema.respond(document, variables, None, context)
 
     return execute

@@ -30,7 +30,9 @@ from graphsvc import resources
 from graphsvc.client import tool
 from graphsvc.clock import utc_text
 from graphsvc.config import Settings
+from graphsvc.graph.mirror import Mirror, kept
 from graphsvc.memory import capture, export, rebuild
+from graphsvc.memory.apply import VERSION
 from graphsvc.model import Event, EventKind
 from graphsvc.recall import scope
 from graphsvc.recall.scope import Asker
@@ -38,6 +40,7 @@ from graphsvc.store import assets as files
 from graphsvc.store.database import Connection
 
 STORIES = 12
+MIRRORED = 6  # of so many stories one has a mirror
 HERE, THERE = "/srv/talk/harbor", "/srv/talk/island"  # on no machine
 SDL = build_schema(resources.text("schema/graphsvc.graphql"))
 VIEWERS = (
@@ -234,6 +237,7 @@ class World:
 
     db: Connection
     rows: list[int]
+    mirror: Mirror | None = None  # of some: it takes a process
 
 
 def _as_told(db: Connection, steps: list[Step]) -> World:
@@ -264,11 +268,15 @@ def _capture(db: Connection, event: Event) -> int:
 @pytest.fixture(params=range(STORIES))
 def worlds(request, tmp_path) -> Iterator[tuple[World, World]]:
     steps = _told(request.param)
-    homes = (Settings(home=tmp_path / name) for name in ("told", "blank"))
+    homes = [Settings(home=tmp_path / name) for name in ("told", "blank")]
     with ExitStack() as stack:
         here, there = (stack.enter_context(closing(rebuild.connect(one))) for one in homes)
         told = _as_told(here, steps)
-        yield told, _with_blanks(there, steps, told)
+        blank = _with_blanks(there, steps, told)
+        if request.param % MIRRORED == 0:
+            mirrors = [stack.enter_context(kept(one, VERSION)) for one in homes]
+            told, blank = (replace(world, mirror=one) for world, one in zip((told, blank), mirrors, strict=True))
+        yield told, blank
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +453,22 @@ def _walks(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]
     return calls
 
 
+def _insights(targets: Targets, chance: random.Random, thorough: bool) -> Iterator[Call]:
+    yield "{ insights { name title title_zh takes } }", {}
+    field = SDL.query_type.fields["insight"]
+    for name in get_named_type(field.args["name"].type).values if thorough else ():
+        given: dict[str, object] = {"name": name, "first": 4}
+        if name == "closure_impact":
+            given["node"] = chance.choice(targets.ids)
+        arguments = [*given, "after"]
+        document = _whole(
+            "insight",
+            ", ".join(f"${one}: {field.args[one].type}" for one in arguments),
+            ", ".join(f"{one}: ${one}" for one in arguments),
+        )
+        yield document, given
+
+
 def _counts(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield _whole("stats", "$project: String", "project: $project"), {}
     yield _whole("stats", "$project: String", "project: $project"), {"project": HERE}
@@ -480,6 +504,8 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     **{name: _walks(name) for name in ("lineage", "lineage_export", "why", "impact", "path", "lineage_diff")},
     "aggregate": _sums,
     "stats": _counts,
+    "insight": _insights,
+    "insights": _insights,
     "line_origin": _origins,
     "limits": _bounds,
     "cost": _bounds,
@@ -513,8 +539,8 @@ def _fields(kind: GraphQLObjectType, depth: int) -> str:
 
 def _answers(world: World, asker: Asker, call: Call, pages: int = 3) -> list[object]:
     """Return what a call answers; of a search or a walk the next pages too."""
-    execute = stores.reader(world.db, asker)
     document, given = call
+    execute = stores.reader(world.db, asker, world.mirror)
     found: list[object] = []
     while document != "tool" and len(found) < pages:
         answer = dict(execute(document, given))
@@ -579,6 +605,8 @@ def test_others_get_what_they_got_if_blanks_stood_in_the_place_of_isolated_rows(
     for asker in askers:
         for call in _calls(targets, seed, asker is askers[0]):
             if asker.session_id is not None and "project" in call[1]:
+                continue
+            if "insight(" in call[0] and told.mirror is None:
                 continue
             here, there = _answers(told, asker, call), _answers(blank, asker, call)
             assert here == there, (asker, call)

@@ -103,7 +103,9 @@ def test_only_the_command_line_and_its_client_import_inside_functions():
             isinstance(node, ast.Import | ast.ImportFrom) for node in chain.from_iterable(map(ast.walk, functions))
         )
 
-    assert {path.parent.name for path in MODULES if inside(path) and path.name != "executor.py"} <= {"cli"}
+    assert {path.relative_to(PACKAGE).parts[0] for path in MODULES if inside(path) and path.name != "executor.py"} <= {
+        "cli"
+    }
 
 
 def test_only_the_store_speaks_sqlite():

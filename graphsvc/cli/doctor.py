@@ -148,7 +148,7 @@ def _service(settings: Settings) -> Findings:
 
 
 def _graph(settings: Settings) -> Findings:
-    from graphsvc.cli import graph
+    from graphsvc.cli.lineage import graph
     from graphsvc.graph.place import place
 
     try:

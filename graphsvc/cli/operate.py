@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from graphsvc import config
-from graphsvc.cli import graph
+from graphsvc.cli.lineage import graph
 from graphsvc.cli.options import Command, as_json, line
 from graphsvc.errors import InvalidInput, ServiceError
 

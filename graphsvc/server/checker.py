@@ -13,7 +13,6 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Final
@@ -149,8 +148,7 @@ def answer(raw: bytes, *, reads: bool, streams: bool) -> Mapping[str, object]:
 
 def main() -> None:
     """Answer what is asked on standard input, a socket, until it is closed."""
-    # The service may be gone.
-    with suppress(ConnectionError), child.asked(_NICE) as connection, connection.makefile("rb") as stream:
+    with child.asked(_NICE) as connection, connection.makefile("rb") as stream:
         connection.sendall(_READY)
         while len(head := stream.read(_FRAME.size)) == _FRAME.size:
             reads, streams, length = _FRAME.unpack(head)
