@@ -203,7 +203,7 @@ class Told:
         found = insights.ask(self.db, self.mirror, InsightName(name), asked, wait_s=30, answer_s=20)
         assert isinstance(found, Insight), found
         assert found.freshness.engine == "kuzu"
-        assert found.freshness.lag() == 0
+        assert found.freshness.lag == 0
         return found
 
     def all(self, name: str, **asked: object) -> list[InsightRow]:
