@@ -112,15 +112,63 @@ def test_what_another_process_stores_is_delivered_with_its_position(listen, run,
         assert next(items) == {"position": 2, "id": "event-2", "body": {"text": "港口九点开"}}
 
 
-@pytest.mark.parametrize("name", ["events_captured", "status_changed"])
+@pytest.mark.parametrize("name", ["events_captured", "status_changed", "lineage_changed"])
 def test_saved_documents_run_with_the_variables_they_name(listen, talk, name):
     saved = read(name, resources.text(f"queries/live/{name}.graphql"))
     talk.user("good morning")
     talk.decided("tea is free")
+    talk.wrote("docs/ordering.md")
 
     with listen(saved.text, saved.variables) as items:
         first = next(items)
-    assert first["body"]["text"] == "good morning" if name == "events_captured" else first[0]["to"] == "active"
+    said = {
+        "events_captured": lambda: first["body"]["text"] == "good morning",
+        "status_changed": lambda: first[0]["to"] == "active",
+        "lineage_changed": lambda: first["change"]["added_nodes"][0]["type"] == "asset",
+    }
+    assert said[name]()
+
+
+AROUND = """subscription ($root: String!, $after: Long, $depth: Int! = 1) {
+  lineage_changed(root: $root, after: $after, depth: $depth) { position event { id } change {
+    added_nodes { id } removed_nodes { id } added_edges { type source target } removed_edges { type source target }
+    statuses { id to }
+  } }
+}"""
+
+
+def test_what_changes_around_a_node_is_told_by_the_event_that_changes_it(listen, talk, db):
+    talk.wrote("docs/a.md", "see docs/b.md")
+    asset = f"asset-{db.execute('SELECT id FROM knowledge_assets').fetchone()[0]}"
+    begun = db.execute("SELECT MAX(id) FROM events").fetchone()[0]
+    talk.user("nothing of this touches it")
+    decided = talk.decided("docs/a.md holds")
+    talk.superseded(decided, "docs/a.md holds no longer")
+    talk.wrote("docs/b.md")
+    talk.edited("docs/a.md", "see docs/b.md", "see nothing")
+
+    with listen(AROUND, {"root": "docs/a.md", "after": begun}) as items:
+        found = [next(items) for _ in range(4)]
+
+    first, second, drawn, ended = found
+    assert [one["position"] for one in found] == sorted({one["position"] for one in found})
+    old = first["change"]["added_nodes"][0]["id"]
+    assert first["change"]["statuses"] == [{"id": old, "to": "active"}]
+    assert {"id": old, "to": "superseded"} in second["change"]["statuses"]
+    link = {"type": "references", "source": asset}
+    assert [one for one in drawn["change"]["added_edges"] if link.items() <= one.items()]
+    assert [one for one in ended["change"]["removed_edges"] if link.items() <= one.items()]
+
+
+def test_what_an_isolated_session_changes_around_a_node_is_told_to_it_alone(listen, talk, db):
+    talk.wrote("docs/a.md")
+    talk.session("s2").isolated()
+    talk.decided("docs/a.md is wrong")
+    talk.session("s1").decided("docs/a.md holds")
+    shared = db.execute("SELECT MAX(id) FROM records").fetchone()[0]
+
+    with listen(AROUND, {"root": "docs/a.md", "after": 5}) as items:
+        assert {one["id"] for one in next(items)["change"]["added_nodes"]} >= {f"decision-{shared}"}
 
 
 def test_without_after_it_begins_at_the_end_of_the_ledger(served, talk):
@@ -333,6 +381,8 @@ def test_status_changes_of_some_types_only(listen, talk):
         ('subscription { status_changed(session_id: "event-1") { position } }', "leave it out"),
         ('subscription { status_changed(project: "/nowhere") { position } }', "unknown"),
         ("subscription { status_changed(types: [asset]) { position } }", "candidate, decision"),
+        ('subscription { lineage_changed(root: "nowhere") { position } }', "nothing at"),
+        ('subscription { lineage_changed(root: "s", depth: 99) { position } }', "0 to 6"),
         ("subscription { events_captured { nothing } }", "nothing"),
         ("subscription { events_captured { position } status_changed { position } }", "one"),
         ("subscription ($no: Boolean = false) { events_captured @include(if: $no) { position } }", "top level"),

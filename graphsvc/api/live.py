@@ -23,13 +23,17 @@ from graphsvc.api.context import Info, Sight, argument, given
 from graphsvc.api.nodes import Event
 from graphsvc.api.values import DateTime
 from graphsvc.envelope import Long
-from graphsvc.model import RECORD_KINDS, EventKind, NodeType
-from graphsvc.recall import scope
+from graphsvc.lineage.answer import LineageDiff
+from graphsvc.lineage.diff import lineage_diff
+from graphsvc.model import RECORD_KINDS, Direction, EdgeType, EventKind, NodeType
+from graphsvc.recall import scope, targets
 from graphsvc.store import events, records, sessions
 from graphsvc.store.database import Connection
+from graphsvc.store.edges import ends, walk
 from graphsvc.store.visibility import NO_VIEWER, visible
 
 T = TypeVar("T")
+MAX_LIVE_DEPTH: Final = 6  # a walk before and one after each event that draws something
 _RECORDS: Final = frozenset(NodeType(kind) for kind in RECORD_KINDS)
 
 
@@ -64,6 +68,14 @@ class StatusChange:
     to: str = strawberry.field(description="Its status after.")
     text: str = strawberry.field(description="The record's text.")
     event: Event = strawberry.field(description="The event that changed it.")
+
+
+@strawberry.type(description="What an event changed around a node.")
+class LineageChange:
+    position: Long = strawberry.field(description="Ledger position of the event; pass it as `after` to go on.")
+    at: DateTime = strawberry.field(description="Time of the event.")
+    event: Event = strawberry.field(description="The event that changed it.")
+    change: LineageDiff = strawberry.field(description="Nodes and edges that came and went, and statuses.")
 
 
 After = Annotated[
@@ -121,6 +133,42 @@ class Subscription:
 
         return _next(info, given(after), given(project), given(session_id), RECORD_KINDS, read)
 
+    @strawberry.field(
+        description="What each event changes around a node, in ledger order: nodes and edges that come and go, and "
+        "statuses. Events that change nothing there are passed over."
+    )
+    def lineage_changed(
+        self,
+        info: Info,
+        start: Annotated[str, argument("Around what: a node id, session id, number or document path.", "root")],
+        after: After = UNSET,
+        direction: Annotated[Direction, argument("Towards causes, towards results, or both.")] = Direction.BOTH,
+        depth: Annotated[int, argument(f"Most edges from the root, up to {MAX_LIVE_DEPTH}.")] = 2,
+        types: Annotated[list[EdgeType] | None, argument("Only over edges of these types.")] = UNSET,
+        project: Project = UNSET,
+    ) -> LineageChange:
+        if not 0 <= depth <= MAX_LIVE_DEPTH:
+            raise _bad(errors.InvalidInput("depth", f"{depth} is out of range", f"0 to {MAX_LIVE_DEPTH}"))
+        chosen = walk.Filter(edges=tuple(given(types) or ()))
+
+        def read(sight: Sight, event: Event) -> LineageChange | None:
+            position, root = event.row.id, _root(sight, start)
+            there = ends.there(sight.db, sight.viewer, root, walk.Moment(position=position))
+            if not there or not walk.changed_by(sight.db, position):
+                return None
+            found = lineage_diff(
+                sight.db, sight.viewer, root,
+                before=str(position - 1), after=str(position), direction=direction, depth=depth, chosen=chosen,
+            )  # fmt: skip
+            if not any(
+                (found.added_nodes, found.removed_nodes, found.added_edges, found.removed_edges, found.statuses)
+            ):
+                return None
+            return LineageChange(position=event.position, at=event.at, event=event, change=found)
+
+        _root(_sight(info, given(project)), start)  # what is not known is told at once
+        return _next(info, given(after), given(project), None, (), read, everywhere=True)
+
 
 def _next(
     info: Info,
@@ -129,6 +177,8 @@ def _next(
     session_id: str | None,
     kinds: Collection[str],
     read: Callable[[Sight, Event], T | None],
+    *,
+    everywhere: bool = False,
 ) -> T:
     """Return what `read` makes of the next event that is something to it, and leave the reader there."""
     reader = info.root_value
@@ -139,7 +189,7 @@ def _next(
         reader.session = None if session_id is None else _session(sight, session_id)
         reader.position = reader.began = _begin(sight.db, after)
     # A session is of one project, whichever the asker stands in.
-    only = sight.viewer.project if reader.session is None else None
+    only = sight.viewer.project if reader.session is None and not everywhere else None
     seen = events.behind(sight.db, sight.viewer, reader.position, kinds=kinds, session=reader.session, project=only)
     reader.position, reader.more = seen.position, seen.more
     found = nodes.event_nodes(sight, [*events.rows(sight.db, sight.viewer, seen.events).values()])
@@ -167,6 +217,20 @@ def _session(sight: Sight, name: str) -> int:
         message = f"no session is known as {name[:200]!r}{hint}. To hear of one that is yet to come, leave it out"
         raise GraphQLError(message, extensions={"code": "NotFound", "field": "session_id"})
     return found.number
+
+
+def _root(sight: Sight, name: str) -> walk.Key:
+    """Find what a root names, as far as the viewer may see it."""
+    try:
+        found = targets.resolve(sight.db, sight.viewer, name, "cd")
+    except errors.NotFoundError as error:
+        raise GraphQLError(str(error), extensions={"code": "NotFound", "field": "root"}) from None
+    if isinstance(found, list):
+        several = ", ".join(f"asset-{one.id}" for one in found[:5])
+        raise _bad(errors.InvalidInput("root", f"{name[:200]!r} names several documents", several))
+    if found.node is None:
+        raise GraphQLError(targets.HIDDEN, extensions={"code": "Isolated", "field": "root"})
+    return nodes.key_of(found.node)
 
 
 def _change(event: Event, change: records.Change) -> StatusChange:

@@ -346,3 +346,12 @@ def changed_behind(db: Connection, position: int) -> bool:
         db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE changed_event > ?)", (position,)).fetchone()[0]
         for table in ("lineage_edges", "past_edges")
     )
+
+
+def changed_by(db: Connection, event: int) -> bool:
+    """Say whether an event drew or ended an edge, or changed a status."""
+    tables = (("lineage_edges", "changed_event"), ("past_edges", "changed_event"), ("record_states", "event"))
+    return any(
+        db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} = ?)", (event,)).fetchone()[0]
+        for table, column in tables
+    )
