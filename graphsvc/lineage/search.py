@@ -119,7 +119,7 @@ class Search:
         if listed is not None:
             behind = [one for one in listed if one.side is side and one.mark > mark]
         else:
-            behind = self._near.behind(node, side, mark, self._fanout + 1)
+            behind = self._near.behind(node, side, mark, self._fanout + 1, self._degrees[node].types)
         depth = self.depth[node] + 1
         for one in behind[: self._fanout]:
             known = self.depth.get(one.other)
@@ -136,6 +136,6 @@ class Search:
 
     def _all(self, node: Key, side: Direction) -> Iterator[Neighbour]:
         mark, most = START, _FEW
-        while listed := self._near.behind(node, side, mark, most):
+        while listed := self._near.behind(node, side, mark, most, self._degrees[node].types):
             yield from listed
             mark, most = listed[-1].mark, min(4 * most, _PAGE)

@@ -22,7 +22,6 @@ Mark = tuple[str, str, int]  # of a neighbour in its order: edge type, type of t
 START: Final[Mark] = ("", "", 0)
 _COLUMNS: Final = ", ".join(f"g.{item.name}" for item in fields(Edge))
 _KEY: Final = "g.src_type, g.src, g.type, g.dst_type, g.dst"
-_CAUSES: Final = ", ".join(f"'{kind}'" for kind in sorted(CAUSE_FIRST))
 _ENDS: Final = ("dst", "src")  # which end of an edge is the far one
 # Where the far end lies: an edge that runs from cause to result leads downstream to its target.
 _SIDES: Final = {
@@ -79,6 +78,7 @@ class Degree:
     upstream: int = 0
     downstream: int = 0
     hidden: bool = False
+    types: frozenset[str] = frozenset()  # of the edges that are counted
 
 
 class Neighbours:
@@ -110,19 +110,28 @@ class Neighbours:
             )
             near = _near(far)
             parts.append(
-                f"SELECT {near}_type, {near}, (type IN ({_CAUSES})) = {int(far == 'dst')} AS down, shown, {edges}"
-                f" FROM ({union}) GROUP BY {near}_type, {near}, down, shown"
+                f"SELECT '{far}', {near}_type, {near}, type, shown, {edges} FROM ({union})"
+                f" GROUP BY {near}_type, {near}, type, shown"
             )
             values += [*more, named, *about] * len(self._tables)
-        found: dict[Key, tuple[int, int, bool]] = {}
-        for kind, number, down, shown, edges in self._db.execute(" UNION ALL ".join(parts), values):
+        counts: dict[Key, dict[Direction | None, int]] = {}
+        types: dict[Key, set[str]] = {}
+        for far, kind, number, relation, shown, edges in self._db.execute(" UNION ALL ".join(parts), values):
             key = _NODES[kind], number
-            ups, downs, hidden = found.get(key, (0, 0, False))
-            if not shown:
-                found[key] = (ups, downs, True)
-            else:
-                found[key] = (ups, downs + edges, hidden) if down else (ups + edges, downs, hidden)
-        return {node: Degree(*counted) for node, counted in found.items()}
+            side = _SIDES[far, relation] if shown else None
+            counted = counts.setdefault(key, {})
+            counted[side] = counted.get(side, 0) + edges
+            if shown:
+                types.setdefault(key, set()).add(relation)
+        return {
+            node: Degree(
+                counted.get(Direction.UPSTREAM, 0),
+                counted.get(Direction.DOWNSTREAM, 0),
+                None in counted,
+                frozenset(types.get(node, ())),
+            )
+            for node, counted in counts.items()
+        }
 
     def beside(self, nodes: Iterable[Key]) -> dict[Key, list[Neighbour]]:
         """List all neighbours of several nodes, each in order."""
@@ -155,10 +164,10 @@ class Neighbours:
                     found.setdefault((NodeType(kind), own), set()).add((NodeType(other), order, key))
         return {node: [(kind, key) for kind, _, key in sorted(listed)] for node, listed in found.items()}
 
-    def behind(self, node: Key, side: Direction, mark: Mark, most: int) -> list[Neighbour]:
-        """List the next neighbours of one node on one side, behind a mark, in order."""
+    def behind(self, node: Key, side: Direction, mark: Mark, most: int, types: Iterable[str]) -> list[Neighbour]:
+        """List the next neighbours of one node on one side, behind a mark, in order; `types` has all of its edges."""
         listed: list[Neighbour] = []
-        for kind in sorted(one for one in self._types if one >= mark[0]):
+        for kind in sorted(one for one in types if one >= mark[0]):
             far = "dst" if _SIDES["dst", kind] is side else "src"
             number, values = self._conditions[far][2]
             near = _near(far)
