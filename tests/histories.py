@@ -155,7 +155,8 @@ class Oracle:
         return (self.position is None or event <= self.position) and (self.at is None or at <= self.at)
 
     def _drawn(self, row: dict) -> Iterator[Drawn]:
-        ended = row["end_event"] is not None
+        # An end that the viewer may not see is none.
+        ended = row["end_event"] is not None and self.sees(row["end_event"])
         if self.position is None and self.at is None and ended:
             return
         if self.position is not None and not (

@@ -15,7 +15,7 @@ from functools import partial
 
 import networkx
 import pytest
-from conftest import NOW, PROJECT, Talk
+from conftest import NOW, PROJECT, ROOT, Talk
 from histories import CAUSES, tell
 
 from graphsvc import resources
@@ -541,8 +541,8 @@ def test_a_question_is_its_file(question):
 
 def test_cypher_stands_in_files_only():
     speakers = [
-        path.relative_to(resources.ROOT).as_posix()
-        for path in (resources.ROOT / "graphsvc").rglob("*.py")
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "graphsvc").rglob("*.py")
         if re.search(r"\bMATCH \(", path.read_text("utf-8"))
     ]
 

@@ -81,7 +81,7 @@ def test_what_is_not_there_is_answered_with_a_call_that_works(ask, story, field)
         ('impact(root: "s1", first: 101)', "first"),
         ('impact(root: "s1", after: "x")', "after"),
         ('path(from: "s1", to: "docs/plan.md", max_length: 0)', "max_length"),
-        ('lineage_diff(root: "s1", from: "soon")', "as_of"),
+        ('lineage_diff(root: "s1", from: "soon")', "from"),
     ],
 )
 def test_a_wrong_argument_is_answered_as_data(ask, story, field, about):

@@ -178,7 +178,7 @@ def test_what_is_too_much_is_said(db, talk, monkeypatch):
         (lambda db, root: impact(db, Viewer(), root, chosen=Filter(), first=101), "first"),
         (lambda db, root: impact(db, Viewer(), root, chosen=Filter(), after="nonsense"), "after"),
         (lambda db, root: path(db, Viewer(), root, root, chosen=Filter(), length=0), "max_length"),
-        (lambda db, root: lineage_diff(db, Viewer(), root, before="never", after=None, chosen=Filter()), "as_of"),
+        (lambda db, root: lineage_diff(db, Viewer(), root, before="never", after=None, chosen=Filter()), "from"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(db, talk, ask, field):

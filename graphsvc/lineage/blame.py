@@ -355,6 +355,8 @@ class _Search:
         """Say why git may have taken a line for another one: for one beside it, one it is a copy of, any bracket."""
         then, now = lines.keys(committed.text), lines.keys(part.text)
         self._spend(len(now))
+        if now[part.place] != then[committed.place]:
+            return "the line of the commit is another one"
         places = lines.matched(then, now)
         if part.place in lines.sliding(places, now):
             return "the same stands beside it, so git cannot tell which of the two is from which commit"
@@ -362,7 +364,7 @@ class _Search:
             return f"it is a copy: the line that git found is line {places.index(committed.place) + part.first_line}"
         if lines.weighty([now[part.place]]) or lines.surely(then, now)[part.place] == committed.place:
             return None
-        if now[part.place] == then[committed.place] and lines.framed(now, part.place, then, committed.place):
+        if lines.framed(now, part.place, then, committed.place):
             return None
         return "it says too little for git to tell it from others like it"
 

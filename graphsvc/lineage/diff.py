@@ -9,6 +9,7 @@ from dataclasses import replace
 from strawberry import ID
 
 from graphsvc.envelope import DateTime, Long
+from graphsvc.errors import InvalidInput
 from graphsvc.lineage.answer import Freshness, LineageDiff, Link, Reached, Reason, StatusStep, Truncation, Vertex
 from graphsvc.lineage.walk import HARD, Asked, lineage, moment
 from graphsvc.model import Direction, NodeType
@@ -35,10 +36,14 @@ def lineage_diff(
     """Compare how things stood around a node; `after` left out means now. Raise InvalidInput, or NotFoundError."""
     begun = time.monotonic()
     with snapshot(db):
+        since, until = moment(db, before, "from"), moment(db, after, "to")
+        pairs = (since.position, until.position), (since.at, until.at)
+        if any(early is not None and late is not None and early > late for early, late in pairs):  # type: ignore[operator]
+            raise InvalidInput("from", f"{before} is behind {after}", "the earlier moment first")
         asked = Asked(direction=direction, depth=depth, chosen=chosen, budget=HARD)
         new = lineage(db, viewer, root, replace(asked, as_of=after))
         # What was not there yet had no lineage.
-        was_there = there(db, viewer, root, moment(db, before))
+        was_there = there(db, viewer, root, since)
         old = lineage(db, viewer, root, replace(asked, as_of=before)) if was_there else None
         were, are = ({one.id: one for one in answer.nodes} if answer else {} for answer in (old, new))
         stood, stand = ({_key(one): one for one in answer.edges} if answer else {} for answer in (old, new))
@@ -48,7 +53,7 @@ def lineage_diff(
             removed_nodes=[_reached(one) for name, one in were.items() if name not in are],
             added_edges=[one for key, one in stand.items() if key not in stood],
             removed_edges=[one for key, one in stood.items() if key not in stand],
-            statuses=_steps(db, viewer, were | are, before, after),
+            statuses=_steps(db, viewer, were | are, latest(since), latest(until)),
             partial=any(_cut(answer.truncation) for answer in (old, new) if answer),
             freshness=Freshness(
                 engine="sqlite",
@@ -61,11 +66,10 @@ def lineage_diff(
 
 
 def _steps(
-    db: Connection, viewer: Viewer, vertices: Mapping[ID, Vertex], before: str, after: str | None
+    db: Connection, viewer: Viewer, vertices: Mapping[ID, Vertex], since: tuple[int, str], until: tuple[int, str]
 ) -> list[StatusStep]:
     """List the status changes of records between the moments."""
     names = {int(name.rpartition("-")[2]): name for name, one in vertices.items() if one.type not in _NO_STATUS}
-    since, until = (latest(moment(db, one)) for one in (before, after))
     steps: list[StatusStep] = []
     status: dict[int, str] = {}
     for number, event, at, to in records.steps(db, viewer, names):

@@ -17,13 +17,13 @@ from strawberry import ID
 from graphsvc.envelope import DateTime, Long
 from graphsvc.errors import InvalidInput
 from graphsvc.lineage.answer import Freshness, Impact, PathMode, PathSet, Reached, TypeCount
-from graphsvc.lineage.walk import MAX_DEPTH, begin, link
+from graphsvc.lineage.walk import MAX_DEPTH, begin, digest, link
 from graphsvc.model import Direction, NodeType
 from graphsvc.store import events
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.edges import ends
 from graphsvc.store.edges.ends import End
-from graphsvc.store.edges.walk import Filter, Key, Neighbours
+from graphsvc.store.edges.walk import Filter, Key, Neighbour, Neighbours
 from graphsvc.store.visibility import Viewer
 
 MOST: Final = 20_000  # nodes that one answer looks at
@@ -34,6 +34,7 @@ LENGTH: Final = 12
 MAX_LENGTH: Final = 1_000
 SUBGRAPH: Final = 500  # nodes of a subgraph that are answered
 _CHUNK: Final = 512
+_FEW: Final = 256  # edges of a node up to which all are read
 _BACK: Final = {Direction.UPSTREAM: Direction.DOWNSTREAM, Direction.DOWNSTREAM: Direction.UPSTREAM}
 
 
@@ -93,8 +94,10 @@ def impact(
     if not 0 <= first <= MAX_PAGE:
         raise InvalidInput("first", f"{first} is out of range", f"0 to {MAX_PAGE}")
     with snapshot(db):
-        position, passed = _cursor(db, after)
+        name = digest(viewer, root, direction, depth, chosen.edges, chosen.nodes, chosen.stated, as_of, types)
+        position, passed = _cursor(db, name, after)
         near, then, newest = begin(db, viewer, root, chosen, as_of, position)
+        stands = newest if position is None else position
         found = reach(near, root, direction, depth, begun + DEADLINE_S)
         counted = Counter(kind for kind, _ in found.depth)
         counted[root[0]] -= 1
@@ -111,8 +114,8 @@ def impact(
             by_type=[TypeCount(type=kind, count=Long(counted[kind])) for kind in NodeType if counted[kind]],
             by_depth=[Long(far[distance]) for distance in sorted(far) if distance],
             nodes=[_reached(known[node], node, found.depth[node]) for node in page],
-            end_cursor=_written(position or newest, passed + first) if more and first else None,
-            freshness=_fresh(newest, position or newest, as_of, begun),
+            end_cursor=_written(stands, passed + first, name) if more and first else None,
+            freshness=_fresh(newest, stands, as_of, begun),
         )
 
 
@@ -128,7 +131,10 @@ def path(
     chosen: Filter,
     as_of: str | None = None,
 ) -> PathSet:
-    """Find the shortest way from one node to another, or all that lies on ways of at most a length."""
+    """Find the shortest way from one node to another, or all that lies on ways of at most a length.
+
+    In both directions a way may turn back, so what hangs on a short way is in the subgraph too.
+    """
     begun = time.monotonic()
     if not 1 <= length <= MAX_LENGTH:
         raise InvalidInput("max_length", f"{length} is out of range", f"1 to {MAX_LENGTH}")
@@ -148,7 +154,7 @@ def path(
         steps = {node: number for number, node in enumerate(nodes)} if mode is PathMode.SHORTEST else here.depth
         edges = [
             one.edge
-            for node, listed in near.beside(nodes).items()
+            for node, listed in _beside(near, nodes).items()
             for one in listed
             if one.other in known and direction in {one.side, Direction.BOTH}
             and _leads(mode, node, one.other, steps, there.depth, length)
@@ -162,6 +168,14 @@ def path(
             partial=not whole,
             freshness=_fresh(newest, newest, as_of, begun),
         )
+
+
+def _beside(near: Neighbours, nodes: Sequence[Key]) -> dict[Key, list[Neighbour]]:
+    """Read the edges between nodes: of those with few all at once, of the others one by one."""
+    degrees = near.degrees(nodes)
+    few = [node for node in nodes if node in degrees and degrees[node].upstream + degrees[node].downstream <= _FEW]
+    others = {node: near.between(node, [one for one in nodes if one != node]) for node in set(nodes) - set(few)}
+    return {**near.beside(few), **others}
 
 
 def _leads(mode: PathMode, node: Key, other: Key, near: Mapping[Key, int], far: Mapping[Key, int], length: int) -> bool:
@@ -208,17 +222,22 @@ def _fresh(newest: int, position: int, as_of: str | None, begun: float) -> Fresh
     return Freshness(engine="sqlite", ledger=Long(newest), graph=Long(position), as_of=as_of, elapsed_ms=elapsed)
 
 
-def _written(position: int, passed: int) -> str:
-    return base64.urlsafe_b64encode(f"{position}.{passed}".encode()).decode().rstrip("=")
+def _written(position: int, passed: int, name: str) -> str:
+    return base64.urlsafe_b64encode(f"{position}.{passed}.{name}".encode()).decode().rstrip("=")
 
 
-def _cursor(db: Connection, after: str | None) -> tuple[int | None, int]:
+def _cursor(db: Connection, name: str, after: str | None) -> tuple[int | None, int]:
+    """Read `after`; raise InvalidInput when it is of another question, or when other things may be seen since."""
     if after is None:
         return None, 0
+    allowed = "the end_cursor of an answer to the same question, asked as the same viewer"
     try:
-        position, passed = (int(one) for one in base64.urlsafe_b64decode(f"{after}==").decode().split("."))
+        numbers, _, of = base64.urlsafe_b64decode(f"{after}==").decode().rpartition(".")
+        position, passed = (int(one) for one in numbers.split("."))
     except ValueError:
-        raise InvalidInput("after", "is none", "the end_cursor of an answer to the same question") from None
-    if not 0 <= position <= events.position(db) or passed < 0 or events.shown_since(db, position):
+        raise InvalidInput("after", "is none", allowed) from None
+    if of != name or not 0 <= position <= events.position(db) or passed < 0:
+        raise InvalidInput("after", "is of another question", allowed)
+    if events.shown_since(db, position):
         raise InvalidInput("after", "what may be seen has changed since", "the same question without after")
     return position, passed

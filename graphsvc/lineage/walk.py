@@ -33,6 +33,7 @@ from graphsvc.store.visibility import Viewer
 
 DEPTH: Final = 2
 MAX_DEPTH: Final = 10_000
+MAX_WALKED: Final = 50_000  # nodes behind which a walk does not go on: narrower questions do
 FRONTIER: Final = 20  # ids of it that an answer tells
 _EVENT: Final = re.compile(r"event-([0-9]{1,18})")
 
@@ -71,35 +72,36 @@ class _Place:
     edges: int = 0
 
 
-def moment(db: Connection, as_of: str | None) -> Moment:
-    """Read `as_of`: the id of an event, a ledger position, or a time; raise InvalidInput for anything else."""
+def moment(db: Connection, as_of: str | None, field: str = "as_of") -> Moment:
+    """Read a moment: the id of an event, a ledger position, or a time; raise InvalidInput for anything else."""
     if as_of is None:
         return Moment()
     numbered = _EVENT.fullmatch(as_of) or re.fullmatch(r"([0-9]{1,18})", as_of)
     if numbered:
         newest = events.position(db)
         if not 0 <= int(numbered[1]) <= newest:
-            raise InvalidInput("as_of", f"{as_of} is not in the ledger", f"event-1 to event-{newest}, or a time")
+            raise InvalidInput(field, f"{as_of} is not in the ledger", f"event-1 to event-{newest}, or a time")
         return Moment(position=int(numbered[1]))
-    return Moment(at=clock.bound("as_of", as_of, end=True))
+    return Moment(at=clock.bound(field, as_of, end=True))
 
 
 def begin(
     db: Connection, viewer: Viewer, root: Key, chosen: Filter, as_of: str | None, position: int | None, *others: Key
 ) -> tuple[Neighbours, Moment, int]:
-    """Return what to walk with, the moment, and the newest position of the ledger.
+    """Return what to walk with, the moment that is told of, and the newest position of the ledger.
 
     What came behind `position` is left out, so that the pages of a walk fit together. Raise NotFoundError when the
     root, or one of the others, was not there at the moment.
     """
     newest = events.position(db)
-    then = moment(db, as_of)
-    if position is not None and position < newest and changed_behind(db, position):
-        then = Moment(position=min(position, then.position or position), at=then.at)
+    then = told = moment(db, as_of)
+    if position is not None and position < newest:
+        told = Moment(position=position if then.position is None else min(position, then.position), at=then.at)
+        then = told if changed_behind(db, position) else then
     for node in (root, *others):
-        if not ends.there(db, viewer, node, then):
+        if not ends.there(db, viewer, node, told):
             raise NotFoundError(f"{node[0]} at {as_of}", "ask without as_of")
-    return Neighbours(db, viewer, root, chosen, then), then, newest
+    return Neighbours(db, viewer, root, chosen, then), told, newest
 
 
 def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
@@ -107,7 +109,7 @@ def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
     begun = time.monotonic()
     _check(asked)
     with snapshot(db):
-        place = _resumed(db, root, asked) if asked.resume is not None else _Place(events.position(db))
+        place = _resumed(db, viewer, root, asked) if asked.resume is not None else _Place(events.position(db))
         near, then, newest = begin(db, viewer, root, asked.chosen, asked.as_of, place.position)
         search = Search(near, root, asked.direction, asked.depth, asked.budget.fanout)
         page = _page(search, asked.budget, place)
@@ -119,7 +121,7 @@ def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
             as_of=asked.as_of,
             elapsed_ms=round(1000 * (time.monotonic() - begun), 3),
         )
-        return _answer(search, page, known, asked, root, freshness)
+        return _answer(search, page, known, asked, viewer, root, freshness)
 
 
 @dataclass(slots=True)
@@ -175,8 +177,11 @@ def _page(search: Search, budget: Budget, place: _Place) -> _Page:
     if len(search.order) > reached and Reason.EDGES not in page.reasons:
         page.reasons[Reason.NODES] = None
     moved = page.nodes or page.edges  # else the same again would end at the same place
-    if page.next is None and moved and (search.waiting or len(search.order) > reached):
+    # Whoever walks on walks all of it again, so there is an end to that.
+    if page.next is None and moved and reached <= MAX_WALKED and (search.waiting or len(search.order) > reached):
         page.next = _Place(place.position, reached)
+    if len(search.order) > MAX_WALKED and page.next is None and search.waiting:
+        page.reasons[Reason.NODES] = None
     page.waiting = list(search.waiting)[:FRONTIER] or _beyond(search, until, page)
     return page
 
@@ -201,6 +206,7 @@ def _answer(
     page: _Page,
     known: Mapping[Key, End],
     asked: Asked,
+    viewer: Viewer,
     root: Key,
     freshness: Freshness,
 ) -> Lineage:
@@ -234,7 +240,7 @@ def _answer(
             depth=max((search.depth[node] for node in page.nodes), default=0),
             seen=Long(len(search.order)),
             frontier=[ID(known[node].id) for node in page.waiting],
-            resume=_written(page.next, root, asked) if page.next is not None else None,
+            resume=_written(page.next, viewer, root, asked) if page.next is not None else None,
         ),
         freshness=freshness,
     )
@@ -274,42 +280,34 @@ def _check(asked: Asked) -> None:
             raise InvalidInput(shown, f"{getattr(asked.budget, name)} is out of range", f"1 to {getattr(HARD, name)}")
 
 
-def _digest(root: Key, asked: Asked) -> str:
-    """Name a walk by all that its order depends on."""
+def digest(viewer: Viewer, root: Key, *about: object) -> str:
+    """Name a question by all that the order of its answer depends on."""
+    asker = [viewer.session, viewer.project, viewer.everywhere]
+    return hashlib.sha256(json.dumps([asker, root, *about]).encode()).hexdigest()[:12]
+
+
+def _digest(viewer: Viewer, root: Key, asked: Asked) -> str:
     chosen = asked.chosen
-    about = [
-        root,
-        asked.direction,
-        asked.depth,
-        chosen.edges,
-        chosen.nodes,
-        chosen.stated,
-        asked.as_of,
-        asked.budget.fanout,
-    ]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
+    about = asked.direction, asked.depth, chosen.edges, chosen.nodes, chosen.stated, asked.as_of, asked.budget.fanout
+    return digest(viewer, root, *about)
 
 
-def _written(place: _Place, root: Key, asked: Asked) -> str:
-    text = f"{_digest(root, asked)}.{place.position}.{place.nodes}.{place.edges}"
+def _written(place: _Place, viewer: Viewer, root: Key, asked: Asked) -> str:
+    text = f"{_digest(viewer, root, asked)}.{place.position}.{place.nodes}.{place.edges}"
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _resumed(db: Connection, root: Key, asked: Asked) -> _Place:
+def _resumed(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> _Place:
     """Read `resume`; raise InvalidInput when it is of another walk, or when other things may be seen since."""
     allowed = "the resume of an answer to the same question, asked as the same viewer"
     try:
         text = base64.urlsafe_b64decode(f"{asked.resume}==").decode()
-        digest, *numbers = text.split(".")
+        name, *numbers = text.split(".")
         place = _Place(*(int(one) for one in numbers))
     except (ValueError, TypeError):
         raise InvalidInput("resume", "is none", allowed) from None
-    if (
-        digest != _digest(root, asked)
-        or not 0 <= place.position <= events.position(db)
-        or place.nodes < 1
-        or place.edges < 0
-    ):
+    known = 0 <= place.position <= events.position(db) and 0 < place.nodes <= MAX_WALKED and place.edges >= 0
+    if name != _digest(viewer, root, asked) or not known:
         raise InvalidInput("resume", "is of another walk", allowed)
     if events.shown_since(db, place.position):
         raise InvalidInput("resume", "what may be seen has changed since", "the same question without resume")

@@ -141,7 +141,12 @@ def _descent(event: Stored, view: View, before: int, after: int, relation: str |
 
 
 def _turned(event: Stored, view: View, session: Session) -> Rows:
-    """Of two sessions that share records the one that went on longer is the copy; more of it may turn the edge."""
+    """Of two sessions that share records the one that went on longer is the copy; more of it may turn the edge.
+
+    What is isolated changes nothing that others see.
+    """
+    if event.isolated:
+        return
     for edge in view.inferred(event.session):
         other = view.session(edge.dst if edge.src == event.session else edge.src)
         if other is None or session.last_at is None or other.last_at is None or session.last_at == other.last_at:

@@ -155,7 +155,8 @@ def within(db: Connection, until: float) -> Iterator[Connection]:
 
 def interrupted(error: BaseException | None) -> bool:
     """Say whether a statement ended because its connection's time was over."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT
+    code = getattr(error, "sqlite_errorcode", None)  # not every error of the library has one
+    return isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT
 
 
 @contextmanager

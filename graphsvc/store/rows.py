@@ -42,9 +42,10 @@ TABLES: Final[dict[type, tuple[str, tuple[str, ...]]]] = {
     Mention: ("mentions", ("project", "path", "src_type", "src", "rule")),
     Edge: ("lineage_edges", ("src_type", "src", "type", "dst_type", "dst")),
 }
-# Tables that no row is put into: the one below is filled by a trigger, the other by what is delivered.
+# Tables that no row is put into: these are filled by triggers, the last one by what is delivered.
 _OTHER: Final = {
     "past_edges": (*TABLES[Edge][1], "begin_event"),
+    "edge_events": ("event",),
     "thread_meta": ("session", "key"),
 }
 

@@ -157,8 +157,27 @@ CREATE TABLE past_edges (
 CREATE INDEX past_edges_by_dst ON past_edges (dst_type, dst, type);
 CREATE INDEX past_edges_by_change ON past_edges (changed_event);
 CREATE TRIGGER edge_drawn_again AFTER UPDATE ON lineage_edges WHEN NEW.begin_event <> OLD.begin_event BEGIN
-  INSERT OR REPLACE INTO past_edges VALUES (OLD.type, OLD.src_type, OLD.src, OLD.dst_type, OLD.dst, OLD.rule,
-    OLD.confidence, OLD.begin_event, OLD.begin_at, OLD.end_event, OLD.end_at, OLD.changed_event);
+  -- Whoever draws it says what to do about conflicts here, too; and an edge may come back to where it began once.
+  DELETE FROM past_edges WHERE src_type = OLD.src_type AND src = OLD.src AND type = OLD.type
+    AND dst_type = OLD.dst_type AND dst = OLD.dst AND begin_event = OLD.begin_event;
+  INSERT INTO past_edges VALUES (OLD.type, OLD.src_type, OLD.src, OLD.dst_type, OLD.dst, OLD.rule,
+    OLD.confidence, OLD.begin_event, OLD.begin_at,
+    -- One that stood, for its own session, ends where the one that all see takes its place.
+    COALESCE(OLD.end_event, NEW.changed_event), COALESCE(OLD.end_at, MAX(OLD.begin_at, NEW.begin_at)),
+    OLD.changed_event);
+END;
+
+-- The events that drew or ended an edge.
+CREATE TABLE edge_events (
+  event INTEGER PRIMARY KEY
+) STRICT;
+CREATE TRIGGER edge_drawn AFTER INSERT ON lineage_edges BEGIN
+  INSERT INTO edge_events SELECT NEW.changed_event
+  WHERE NOT EXISTS (SELECT 1 FROM edge_events WHERE event = NEW.changed_event);
+END;
+CREATE TRIGGER edge_changed AFTER UPDATE ON lineage_edges BEGIN
+  INSERT INTO edge_events SELECT NEW.changed_event
+  WHERE NOT EXISTS (SELECT 1 FROM edge_events WHERE event = NEW.changed_event);
 END;
 
 CREATE TABLE thread_meta (

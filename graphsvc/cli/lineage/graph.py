@@ -88,7 +88,9 @@ def _rebuild(as_json: bool) -> None:
     where = place(settings)
     replay.connect(settings).close()
     where.folder.mkdir(mode=0o700, exist_ok=True)
-    where.doubt.write_bytes(ASKED)
+    asked = where.doubt.with_suffix(f".{os.getpid()}")  # whole at once, for whoever looks
+    asked.write_bytes(ASKED)
+    asked.replace(where.doubt)
     with _kept(settings) as look, render.progress("making the graph anew") as progress:
         begun = time.monotonic()
         while where.doubt.exists() or look().state != "ok":

@@ -64,17 +64,19 @@ def _assets(db: Connection, viewer: Viewer, numbers: list[int], _: Moment) -> Ma
 
 def _events(db: Connection, viewer: Viewer, numbers: list[int], _: Moment) -> Mapping[int, End]:
     condition, values = clause(viewer, "e.id")
+    # Bytes: what a host has cut in half is no text for SQLite.
     rows = db.execute(
-        "SELECT e.id, e.kind, e.at, json_extract(COALESCE(e.meta, inflated(b.meta)), '$.tool_name') AS tool,"
-        " COALESCE(json_extract(COALESCE(e.meta, inflated(b.meta)), '$.file_path'),"
-        " SUBSTR(CAST(COALESCE(e.body, inflated(b.body)) AS TEXT), 1, ?)) AS text"
+        "SELECT e.id, e.kind, e.at,"
+        " CAST(json_extract(COALESCE(e.meta, inflated(b.meta)), '$.tool_name') AS BLOB) AS tool,"
+        " CAST(json_extract(COALESCE(e.meta, inflated(b.meta)), '$.file_path') AS BLOB) AS path,"
+        " SUBSTR(CAST(COALESCE(e.body, inflated(b.body)) AS BLOB), 1, ?) AS text"
         f" FROM json_each(?) j JOIN events e ON e.id = j.value LEFT JOIN bodies b ON b.event = e.id WHERE {condition}",
-        [MAX_LABEL, json.dumps(numbers), *values],
+        [4 * MAX_LABEL, json.dumps(numbers), *values],
     )
     return {
         row["id"]: End(
             f"event-{row['id']}",
-            _short(f"{' '.join(filter(None, (row['kind'], row['tool'])))}: {row['text']}"),
+            _short(f"{' '.join(filter(None, (row['kind'], _text(row['tool']))))}: {_text(row['path'] or row['text'])}"),
             None,
             row["at"],
         )
@@ -97,6 +99,11 @@ def _records(db: Connection, viewer: Viewer, numbers: list[int], moment: Moment)
 
 
 _READERS = {NodeType.SESSION: _sessions, NodeType.ASSET: _assets, NodeType.EVENT: _events}
+
+
+def _text(raw: bytes | None) -> str:
+    """Read a text, or the beginning of one."""
+    return (raw or b"").decode("utf-8", "replace")
 
 
 def _short(text: str) -> str:

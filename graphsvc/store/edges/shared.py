@@ -119,13 +119,13 @@ _INTERVALS: Final = (
 )
 # The edges that changed behind a position, by their own rows, or because an asset that they end at is shared since.
 _KEYS: Final = (
-    "WITH fresh (asset) AS (SELECT n.asset FROM asset_versions n"
-    f" WHERE n.event > ?1 AND n.event = {_FIRST.format('n.asset')}), keys AS ("
+    "WITH asked (position) AS (SELECT ?), fresh (asset) AS (SELECT n.asset FROM asset_versions n"
+    f" WHERE n.event > (SELECT position FROM asked) AND n.event = {_FIRST.format('n.asset')}), keys AS ("
     + " UNION ".join(
         f"SELECT {', '.join(_KEY)} FROM {table} WHERE {where}"
         for table in _TABLES
         for where in (
-            "changed_event > ?1",
+            "changed_event > (SELECT position FROM asked)",
             "src_type = 'asset' AND src IN (SELECT asset FROM fresh)",
             "dst_type = 'asset' AND dst IN (SELECT asset FROM fresh)",
         )
@@ -241,10 +241,11 @@ def ledger(db: Connection, position: int) -> str:
 def _many(db: Connection, position: int, most: int) -> bool:
     """Say whether more rows than that changed."""
     changed = " UNION ALL ".join((
-        *(f"SELECT 1 FROM {table} WHERE changed_event > ?1" for table in (*_TABLES, "records")),
-        "SELECT 1 FROM asset_versions WHERE event > ?1",
+        *(f"SELECT 1 FROM {table} WHERE changed_event > ?" for table in (*_TABLES, "records")),
+        "SELECT 1 FROM asset_versions WHERE event > ?",
     ))  # fmt: skip
-    row = db.execute(f"SELECT COUNT(*) FROM (SELECT 1 FROM ({changed}) LIMIT ?2)", (position, most + 1)).fetchone()
+    asked = [*[position] * (len(_TABLES) + 2), most + 1]
+    row = db.execute(f"SELECT COUNT(*) FROM (SELECT 1 FROM ({changed}) LIMIT ?)", asked).fetchone()
     return bool(row[0] > most)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,7 +83,7 @@ _ASKED: Final = (
     # What was published is older, and is told at the end of what is looked at.
     " found AS ({found}) SELECT u.position, r.id AS event, r.origin, r.at,"
     " s.host_id AS session_id, p.key AS project,"
-    " json_extract(COALESCE(r.meta, inflated(b.meta)), '$.tool_name') AS tool,"
+    " CAST(json_extract(COALESCE(r.meta, inflated(b.meta)), '$.tool_name') AS BLOB) AS tool,"
     f" (SELECT MIN(f.event) FROM asset_versions f WHERE f.asset = a.id AND {_shared('f.event')}) AS asset,"
     " ap.key AS asset_project, a.path, u.version, u.hash"
     " FROM found u JOIN events r ON r.id = u.run JOIN knowledge_assets a ON a.id = u.asset"
@@ -102,7 +103,7 @@ def _written(db: Connection, since: int, until: int, published: str) -> list[Use
         f" WHERE v.event IN (SELECT event FROM asset_versions n WHERE {_IN.format(column='n.event')}"
         f" UNION SELECT event FROM published) AND {_shared('v.event')}"
     )
-    return [Use(**dict(row)) for row in db.execute(_ASKED.format(found=found), (since, until, published))]
+    return [_use(row) for row in db.execute(_ASKED.format(found=found), (since, until, published))]
 
 
 def _read(db: Connection, since: int, until: int, published: str) -> list[Use]:
@@ -121,4 +122,10 @@ def _read(db: Connection, since: int, until: int, published: str) -> list[Use]:
         f" AND c.kind = 'tool_call' AND {_shared('g.begin_event')} AND {_shared('c.id')}"
         f" AND EXISTS (SELECT 1 FROM asset_versions v WHERE v.asset = g.dst AND {_shared('v.event')})"
     )
-    return [Use(**dict(row)) for row in db.execute(_ASKED.format(found=found), (since, until, published))]
+    return [_use(row) for row in db.execute(_ASKED.format(found=found), (since, until, published))]
+
+
+def _use(row: sqlite3.Row) -> Use:
+    """Read a row; what a host has cut in half in a name is no text for SQLite, and comes as bytes."""
+    tool = row["tool"]
+    return Use(**{**dict(row), "tool": tool.decode("utf-8", "replace") if tool is not None else None})

@@ -20,7 +20,6 @@ from graphsvc.store.visibility import Viewer, clause
 Key = tuple[NodeType, int]
 Mark = tuple[str, str, int]  # of a neighbour in its order: edge type, type of the other end, its number
 START: Final[Mark] = ("", "", 0)
-_COLUMNS: Final = ", ".join(f"g.{item.name}" for item in fields(Edge))
 _KEY: Final = "g.src_type, g.src, g.type, g.dst_type, g.dst"
 _ENDS: Final = ("dst", "src")  # which end of an edge is the far one
 # Where the far end lies: an edge that runs from cause to result leads downstream to its target.
@@ -179,10 +178,11 @@ class Neighbours:
             order = f" ORDER BY g.{far}_type, {number} LIMIT ?"
             behind = mark[1:] if kind == mark[0] else START[1:]
             wanted = [(far, after, [*node, kind, *values, *behind])]
-            listed += self._read(wanted, order, [*values, most - len(listed)])
+            # What stands in both tables is one edge: edges are counted, not rows.
+            listed = self._ordered([*listed, *self._read(wanted, order, [*values, most])])
             if len(listed) >= most:
                 break
-        return self._ordered(listed)[:most]
+        return listed[:most]
 
     def between(self, node: Key, others: Iterable[Key]) -> list[Neighbour]:
         """List the edges from one node to any of several others, and back, in order."""
@@ -204,6 +204,7 @@ class Neighbours:
         """Read edges from sources, each with its far end and its parameters."""
         parts: list[str] = []
         values: list[object] = []
+        columns, readers = self._columns()
         for far, source, own in sources:
             (where, more), (shown, visible), (number, place) = self._conditions[far]
             joined = "AND" if " WHERE " in source else "WHERE"
@@ -214,10 +215,10 @@ class Neighbours:
                 )
                 grouped = grouped if newest else ""
                 parts.append(
-                    f"SELECT {_COLUMNS}, {number} AS place, '{far}' AS far{newest or ', 0'}"
+                    f"SELECT {columns}, {number} AS place, '{far}' AS far{newest or ', 0'}"
                     f" FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}"
                 )
-                values += [*place, *own, *more, *visible]
+                values += [*readers, *place, *own, *more, *visible]
         if order:
             parts = [f"SELECT * FROM ({part}{order})" for part in parts]
             values = [one for part in _split(values, len(parts)) for one in (*part, *last)]
@@ -249,14 +250,16 @@ class Neighbours:
             values += [*self._chosen.nodes, *self._root]
         if self._chosen.stated:
             parts.append("g.confidence = 'stated'")
+        stands, readers = self._stands()
         if self._moment.now:
-            parts.append("g.end_event IS NULL")
+            parts.append(f"({stands})")
+            values += readers
         if self._moment.position is not None:
-            parts.append("g.begin_event <= ? AND (g.end_event IS NULL OR g.end_event > ?)")
-            values += [self._moment.position] * 2
+            parts.append(f"g.begin_event <= ? AND ({stands} OR g.end_event > ?)")
+            values += [self._moment.position, *readers, self._moment.position]
         if self._moment.at is not None:
-            parts.append("g.begin_at <= ? AND (g.end_at IS NULL OR g.end_at > ?)")
-            values += [self._moment.at] * 2
+            parts.append(f"g.begin_at <= ? AND ({stands} OR g.end_at > ?)")
+            values += [self._moment.at, *readers, self._moment.at]
         if not self._open:
             condition, more = clause(self._viewer, "g.begin_event")
             parts.append(condition)
@@ -271,6 +274,23 @@ class Neighbours:
         )
         there, more = self._there(far)
         return " AND ".join([*parts, *there]), [*values, *project, *more]
+
+    def _stands(self) -> tuple[str, list[object]]:
+        """Whether an edge has not ended for the viewer: an end that it may not see is none."""
+        if self._open:
+            return "g.end_event IS NULL", []
+        condition, values = clause(self._viewer, "g.end_event")
+        return f"g.end_event IS NULL OR NOT {condition}", values
+
+    def _columns(self) -> tuple[str, list[object]]:
+        """The columns of an edge, without an end that the viewer may not see."""
+        stands, values = self._stands()
+        ends = {"end_event", "end_at"} if not self._open else set()
+        shown = "CASE WHEN {stands} THEN NULL ELSE g.{name} END AS {name}"
+        names = [
+            shown.format(stands=stands, name=one.name) if one.name in ends else f"g.{one.name}" for one in fields(Edge)
+        ]
+        return ", ".join(names), values * len(ends)
 
     def _there(self, far: str) -> tuple[list[str], list[object]]:
         """Whether the other end was there at the moment: an edge may be older than the file that its text names."""
@@ -351,16 +371,13 @@ def _marks(values: Sequence[object]) -> str:
 
 def changed_behind(db: Connection, position: int) -> bool:
     """Say whether edges were drawn or ended behind a ledger position."""
-    return any(
-        db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE changed_event > ?)", (position,)).fetchone()[0]
-        for table in ("lineage_edges", "past_edges")
-    )
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM edge_events WHERE event > ?)", (position,)).fetchone()
+    return bool(row[0])
 
 
 def changed_by(db: Connection, event: int) -> bool:
     """Say whether an event drew or ended an edge, or changed a status."""
-    tables = (("lineage_edges", "changed_event"), ("past_edges", "changed_event"), ("record_states", "event"))
     return any(
-        db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} = ?)", (event,)).fetchone()[0]
-        for table, column in tables
+        db.execute(f"SELECT EXISTS (SELECT 1 FROM {table} WHERE event = ?)", (event,)).fetchone()[0]
+        for table in ("edge_events", "record_states")
     )
