@@ -160,6 +160,20 @@ def test_what_changes_around_a_node_is_told_by_the_event_that_changes_it(listen,
     assert [one for one in ended["change"]["removed_edges"] if link.items() <= one.items()]
 
 
+def test_what_came_and_went_around_a_node_is_told_from_the_beginning(listen, talk, db):
+    said = talk.user("at nine")
+    talk.decided("hours", origin="d")
+    about = {"type": "evidence", "source": {"type": "decision", "of": "d"}, "target": {"type": "event", "of": said}}
+    talk.event("edge", "", action="add", **about)
+    talk.event("edge", "", action="retract", **about)
+
+    with listen(AROUND, {"root": "decision-2", "after": 2}) as items:
+        drawn, ended = next(items)["change"], next(items)["change"]
+
+    assert [one["target"] for one in drawn["added_edges"]] == ["event-1"]
+    assert [one["target"] for one in ended["removed_edges"]] == ["event-1"]
+
+
 def test_what_an_isolated_session_changes_around_a_node_is_told_to_it_alone(listen, talk, db):
     talk.wrote("docs/a.md")
     talk.session("s2").isolated()

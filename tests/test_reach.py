@@ -159,6 +159,24 @@ def test_a_difference_tells_status_changes_and_who_made_them(db, talk):
     assert [one.id for one in answer.added_nodes] == [f"decision-{better}", f"event-{better}"]
 
 
+def test_a_cursor_is_of_one_question_and_one_viewer(db, talk):
+    for number in range(5):
+        talk.wrote(f"docs/{number}.md")
+    after = impact(db, Viewer(session=1), (NodeType.SESSION, 1), chosen=Filter(), first=2).end_cursor
+
+    for viewer, other in ((Viewer(), {}), (Viewer(session=1), {"depth": 1}), (Viewer(session=1), {"as_of": "0"})):
+        with pytest.raises(InvalidInput, match="another question"):
+            impact(db, viewer, (NodeType.SESSION, 1), chosen=Filter(), first=2, after=after, **other)
+
+
+def test_moments_in_the_wrong_order_are_refused(db, talk):
+    talk.wrote("docs/a.md")
+
+    for before, after in (("3", "2"), ("2026-12-01", "2026-11-01")):
+        with pytest.raises(InvalidInput, match="earlier moment first"):
+            lineage_diff(db, Viewer(), (NodeType.SESSION, 1), before=before, after=after, chosen=Filter())
+
+
 def test_what_is_too_much_is_said(db, talk, monkeypatch):
     for number in range(12):
         talk.wrote(f"docs/{number}.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 from contextlib import closing
@@ -115,9 +116,13 @@ def test_lineage_is_what_the_tables_give(db, history):
 
 
 def test_pages_join_to_the_whole_walk(db, history):
-    for oracle, root, chosen, direction, depth in asked_of(lambda viewer, _: Oracle(db, viewer), history):
+    def oracle_of(viewer, as_of):
+        return Oracle(db, viewer, moments(db, history)[0] if as_of else None)
+
+    for oracle, root, chosen, direction, depth in asked_of(oracle_of, history):
         budget = Budget(nodes=history.randint(1, 5), edges=history.randint(1, 6), fanout=history.randint(1, 3))
-        asked = Asked(direction=direction, depth=depth, chosen=chosen, budget=budget)
+        as_of = None if oracle.position is None else str(oracle.position)
+        asked = Asked(direction=direction, depth=depth, chosen=chosen, as_of=as_of, budget=budget)
         viewer, key = Viewer(session=oracle.viewer), key_of(oracle, root)
 
         answers = all_of(db, viewer, key, asked)
@@ -252,6 +257,61 @@ def test_a_walk_goes_on_only_as_the_walk_it_was(db, talk):
     talk.event("publish", "", of=[hidden])
     with pytest.raises(InvalidInput, match="changed since"):
         lineage(db, Viewer(), root, replace(asked, resume=resume))
+
+
+def test_a_token_is_of_who_asked(db, talk):
+    for number in range(8):
+        talk.wrote(f"docs/{number}.md")
+    root, asked = (NodeType.SESSION, 1), Asked(budget=Budget(nodes=3))
+    resume = lineage(db, Viewer(session=1), root, asked).truncation.resume
+
+    with pytest.raises(InvalidInput, match="another walk"):
+        lineage(db, Viewer(), root, replace(asked, resume=resume))
+
+
+def test_a_page_tells_statuses_of_the_position_that_it_tells(db, talk):
+    told = [talk.decided("one", origin="first")]
+    for number in range(6):
+        told.append(talk.superseded(told[-1], f"number {number}"))
+    root = NodeType.DECISION, db.execute("SELECT MIN(id) FROM records").fetchone()[0]
+    asked = Asked(depth=20, budget=Budget(nodes=2), chosen=Filter(nodes=(NodeType.DECISION,)))
+    answers = [lineage(db, Viewer(), root, asked)]
+    talk.event("decision", "", action="revoke", of=told[-1])
+    while answers[-1].truncation.resume:
+        answers.append(lineage(db, Viewer(), root, replace(asked, resume=answers[-1].truncation.resume)))
+
+    assert [one.status for answer in answers for one in answer.nodes] == ["superseded"] * 6 + ["active"]
+    assert lineage(db, Viewer(), root, replace(asked, budget=HARD)).nodes[-1].status == "revoked"
+
+
+def test_what_a_host_cut_in_half_can_be_named(db, talk):
+    asked = talk.user("cut \ud83d here")
+    talk.tool("m\ud800__Write", {"path": "x"})
+    talk.decided("\ud83d holds", evidence=[asked])
+    root = NodeType.DECISION, db.execute("SELECT id FROM records WHERE type = 'decision'").fetchone()[0]
+
+    answer = lineage(db, Viewer(), root, Asked())
+
+    assert len(answer.nodes) == 2
+    json.dumps([one.label for one in answer.nodes], ensure_ascii=False).encode()
+
+
+def test_an_end_that_is_isolated_is_none(db, talk):
+    said, decided = talk.user("hours"), talk.decided("at nine", origin="d")
+    about = {"type": "evidence", "source": {"type": "decision", "of": "d"}, "target": {"type": "event", "of": said}}
+    talk.isolated()
+    private = talk.event("edge", "", action="add", **about)
+    talk.event("edge", "", action="retract", **about)
+    talk.isolated(False)
+    talk.event("publish", "", of=[private])
+    root = NodeType.DECISION, db.execute("SELECT id FROM records WHERE type = 'decision'").fetchone()[0]
+
+    others, own = (lineage(db, Viewer(session=one), root, Asked(as_of="2030-01-01")) for one in (None, 1))
+
+    drawn = {one.target: one for one in others.edges}
+    assert drawn["event-1"].end_event is None
+    assert "event-1" not in {one.target for one in own.edges}
+    assert decided
 
 
 def test_what_was_not_there_then_has_no_lineage_then(db, talk):
