@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from graphql import OperationDefinitionNode, parse
+from graphql import OperationDefinitionNode, build_schema, parse
 from starlette.requests import Request
 
 from graphsvc import resources
@@ -28,6 +28,7 @@ from graphsvc.server.guard import hosts
 from graphsvc.web.documents import documents, read
 
 PORT = 8123
+CHECKOUT = Path(__file__).resolve().parent.parent
 OWN = ("access.js", "console.js", "documents.js", "graphiql.js", "console.html", "graphiql.html")
 
 
@@ -275,3 +276,17 @@ def test_ui_without_a_browser_still_prints_the_address(program, service):
     assert "#token=" in ran.out
     assert ran.code == 3
     assert "open the address yourself" in ran.err
+
+
+def test_the_small_page_asks_for_types_as_deep_as_they_are():
+    """What it does not ask for is missing where it writes a type, and then no type is listed."""
+
+    def depth(kind) -> int:
+        return 1 + depth(kind.of_type) if hasattr(kind, "of_type") else 0
+
+    types = build_schema((CHECKOUT / "schema" / "graphsvc.graphql").read_text("utf-8")).type_map.values()
+    fields = [field for one in types for field in getattr(one, "fields", {}).values()]
+    kinds = [one.type for field in fields for one in (field, *getattr(field, "args", {}).values())]
+
+    asked = (CHECKOUT / "graphsvc" / "web" / "console.js").read_text("utf-8").count("ofType {")
+    assert max(map(depth, kinds)) <= asked

@@ -35,7 +35,7 @@ const SCHEMA = `query schema {
     }
   }
 }
-fragment t on __Type { kind name ofType { kind name ofType { kind name ofType { kind name } } } }`;
+fragment t on __Type { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name ofType { kind name } } } } } } } }`;
 
 function showToken() {
   at("token").value = token();
