@@ -377,7 +377,8 @@ def test_a_fault_makes_the_next_process_make_the_file_anew(kept, settings):
     assert_mirrors(place(settings).graph, settings.database)
 
 
-def damaged(settings, kept, how):
+def assert_heals(settings, kept, how):
+    """Assert that a graph is asked as before after its file was spoiled, and holds what the tables say."""
     kept().close()
     how(place(settings).graph)
     one = kept()
@@ -394,7 +395,7 @@ def test_a_file_that_was_cut_heals(kept, settings, seed):
         with path.open("r+b") as file:
             file.truncate(chance.randrange(path.stat().st_size))
 
-    damaged(settings, kept, cut)
+    assert_heals(settings, kept, cut)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -421,7 +422,7 @@ def test_a_file_with_pages_of_noise_harms_nobody_and_is_made_anew_when_that_is_a
 
 
 def test_a_deleted_file_heals(kept, settings):
-    damaged(settings, kept, lambda path: path.unlink())
+    assert_heals(settings, kept, lambda path: path.unlink())
 
 
 def test_a_file_of_another_home_heals(kept, settings, tmp_path):
@@ -430,7 +431,7 @@ def test_a_file_of_another_home_heals(kept, settings, tmp_path):
     with closing(database.reader(other.settings.database)) as db:
         built(db, tmp_path / "other.kuzu")
 
-    damaged(settings, kept, lambda path: (tmp_path / "other.kuzu").replace(path))
+    assert_heals(settings, kept, lambda path: (tmp_path / "other.kuzu").replace(path))
 
 
 def test_a_file_that_another_version_made_is_made_anew(kept, settings):
@@ -439,7 +440,7 @@ def test_a_file_that_another_version_made_is_made_anew(kept, settings):
             one._connection.execute("MATCH (m:Meta) SET m.versions = 'another'")
             one._connection.execute("MATCH (n:Node) SET n.title = 'another'")
 
-    damaged(settings, kept, another)
+    assert_heals(settings, kept, another)
     assert not place(settings).damaged.exists()
 
 
@@ -448,7 +449,7 @@ def test_rows_that_are_wrong_are_found(kept, settings):
         with closing(Graph(path)) as one:
             one._connection.execute("MATCH (n:Node {type: 'decision'}) DETACH DELETE n")
 
-    damaged(settings, kept, wrong)
+    assert_heals(settings, kept, wrong)
 
 
 def test_a_file_that_another_process_has_open_is_waited_for(kept, settings):

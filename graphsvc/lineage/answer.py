@@ -23,13 +23,18 @@ class Reason(StrEnum):
     DEADLINE = "deadline"
 
 
-@strawberry.type(description="A node that a walk reached.")
-class Vertex:
+@strawberry.type(description="A node that is reached from another one.")
+class Reached:
     id: strawberry.ID = strawberry.field(description="Its id.")
     type: NodeType = strawberry.field(description="What it is.")
     label: str = strawberry.field(description="What it says, at most 120 characters of it.")
     status: str | None = strawberry.field(description="Of a record: its status at the moment that was asked for.")
     at: DateTime = strawberry.field(description="Its time.")
+    depth: int = strawberry.field(description="The fewest edges from where it was reached.")
+
+
+@strawberry.type(description="A node that a walk reached.")
+class Vertex(Reached):
     depth: int = strawberry.field(description="Edges from the root, on the way it was reached by.")
     via: strawberry.ID | None = strawberry.field(description="The node it was reached from first; null for the root.")
     upstream_total: Long = strawberry.field(
@@ -101,16 +106,6 @@ class Lineage:
     cycles: list[list[strawberry.ID]] = strawberry.field(description="Groups of nodes that all lead to each other.")
     truncation: Truncation = strawberry.field(description="Whether this is all, and how to go on.")
     freshness: Freshness = strawberry.field(description="Which state of the ledger this is.")
-
-
-@strawberry.type(description="A node that is reached from another one.")
-class Reached:
-    id: strawberry.ID = strawberry.field(description="Its id.")
-    type: NodeType = strawberry.field(description="What it is.")
-    label: str = strawberry.field(description="What it says, at most 120 characters of it.")
-    status: str | None = strawberry.field(description="Of a record: its status at the moment that was asked for.")
-    at: DateTime = strawberry.field(description="Its time.")
-    depth: int = strawberry.field(description="The fewest edges from where it was reached.")
 
 
 @strawberry.type(description="How many nodes of a type are reached.")

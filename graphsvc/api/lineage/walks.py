@@ -181,7 +181,9 @@ class LineageQuery:
 
         return _answer(info, project, ask, start)
 
-    @strawberry.field(description="The shortest way from one node to another, or all that lies between them.")
+    @strawberry.field(
+        description="The shortest way from one node to another, or all on ways of at most a length; they may turn."
+    )
     def path(
         self,
         info: Info,

@@ -123,7 +123,8 @@ def impact(**given: object) -> None:
     _AS_OF,
 )
 def path(**given: object) -> None:
-    """Show the shortest way from FROM to TO, or with --mode subgraph all nodes that lie between them.
+    """Show the shortest way from FROM to TO, or with --mode subgraph all that lies on ways of at most
+    --max-length edges; in both directions a way may turn back.
 
     \b
     graphsvc path docs/ordering.md src/orders.py
