@@ -305,3 +305,34 @@ def test_every_edge_tells_which_event_wrote_it(db, talk):
     ).fetchall()
     assert drawn
     assert all(begin <= before < changed for begin, changed in drawn), "older than the file, written with it"
+
+
+def test_what_is_isolated_turns_no_edge_between_sessions(db, talk):
+    talk.event("user_message", "the same words", origin="shared")
+    talk.session("s2").event("user_message", "the same words", origin="shared")
+    talk.session("s1").isolated()
+    talk.user("private, and later than all of the other")
+
+    [edge] = db.execute("SELECT * FROM lineage_edges WHERE type = 'precedes' AND src_type = 'session'").fetchall()
+    assert (edge["src"], edge["dst"], edge["end_event"]) == (_session(db, "s1"), _session(db, "s2"), None)
+
+    talk.isolated(False)
+    talk.user("all may see that this one went on longer")
+    [ended] = db.execute("SELECT * FROM lineage_edges WHERE end_event IS NOT NULL").fetchall()
+    assert (ended["src"], ended["dst"]) == (_session(db, "s1"), _session(db, "s2"))
+
+
+def test_an_edge_of_one_session_ends_where_one_that_all_see_takes_its_place(db, talk):
+    said = talk.user("hours")
+    talk.decided("at nine", origin="d")
+    about = {"type": "evidence", "source": {"type": "decision", "of": "d"}, "target": {"type": "event", "of": said}}
+    talk.isolated()
+    talk.event("edge", "", action="add", **about)
+    talk.isolated(False)
+    talk.event("edge", "", action="add", **about)
+
+    [own] = db.execute("SELECT * FROM past_edges").fetchall()
+    [all_see] = db.execute("SELECT * FROM lineage_edges WHERE dst = ?", (_id(db, said),)).fetchall()
+    assert own["begin_event"] < own["end_event"] == all_see["begin_event"]
+    assert own["begin_at"] < own["end_at"] == all_see["begin_at"]
+    assert all_see["end_event"] is None
