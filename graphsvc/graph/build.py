@@ -24,7 +24,8 @@ def build(db: Connection, path: Path, rules: str, progress: Progress, at: At = n
     remove(path)
     with database.snapshot(db), closing(Graph(path, at)) as graph:
         expected, done = shared.size(db), 0
-        for rows in graph.load(shared.nodes(db), shared.intervals(db)):
+        everything = shared.Everything(db)
+        for rows in graph.load(everything.intervals(), everything.nodes()):
             done += rows
             progress(done, max(done, expected))
         meta = described(db, rules)
