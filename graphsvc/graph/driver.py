@@ -29,6 +29,8 @@ from graphsvc.store.edges.intervals import Interval
 from graphsvc.store.edges.shared import Changes, Node, Tally
 
 POOL: Final = 256 << 20  # bytes of pages in memory
+FILLING: Final = 512 << 20  # while a new file is filled: a COPY of so many rows needs it
+_TOGETHER: Final = 1_000_000  # rows of a table that are copied at once; half as many each take twice as long in all
 LARGEST: Final = 2 << 30  # bytes of a database; as much address space is taken
 LOG: Final = (
     512 << 10
@@ -86,14 +88,14 @@ class Graph:
     The graph must be closed after Failed. Refused leaves it usable, on a new connection.
     """
 
-    def __init__(self, path: Path, at: At = nowhere) -> None:
+    def __init__(self, path: Path, at: At = nowhere, pool: int = POOL) -> None:
         """Open a file, or begin one; raise Locked or Failed. `at` is told each step of what is written."""
         self._at = at
         self._prepared: dict[str, kuzu.PreparedStatement] = {}
         with _failing():
             self._database = kuzu.Database(
                 path,
-                buffer_pool_size=POOL,
+                buffer_pool_size=pool,
                 max_db_size=LARGEST,
                 max_num_threads=THREADS,
                 checkpoint_threshold=LOG,
@@ -202,8 +204,7 @@ class Graph:
     def load(self, intervals: Iterable[Sequence[Interval]], nodes: Iterable[Sequence[Node]]) -> Iterator[int]:
         """Fill a new file, page by page; yield how many rows each page had. Only a whole file is to be used.
 
-        Edges are read before the nodes, held (about 150 bytes each), and copied behind them; each table in one COPY,
-        for each leaves behind what it rewrote of the one before.
+        Edges are read before the nodes, held (about 150 bytes each), and copied behind them.
         """
         with _failing():
             self._connection.set_query_timeout(_WRITE_MS)
@@ -236,8 +237,10 @@ class Graph:
             self._connection.execute("CHECKPOINT")
 
     def _copy(self, table: str, held: Sequence[pa.Table]) -> None:
+        rows = pa.concat_tables(held)
         with _failing():
-            self._connection.execute(f"COPY {table} FROM $rows", {"rows": pa.concat_tables(held)})
+            for start in range(0, len(rows), _TOGETHER):
+                self._connection.execute(f"COPY {table} FROM $rows", {"rows": rows.slice(start, _TOGETHER)})
 
     def _rows(self, text: str) -> list[dict[str, Any]]:
         return self.ask(text, {}, most=1_000, timeout_ms=_WRITE_MS)[0]

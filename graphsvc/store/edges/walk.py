@@ -7,14 +7,12 @@ order of the index, so that the next few neighbours of a node with very many cos
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from graphsvc.model import CAUSE_FIRST, Direction, Edge, EdgeType, NodeType
 from graphsvc.store.database import Connection
-from graphsvc.store.view import edge
 from graphsvc.store.visibility import Viewer, clause
 
 Key = tuple[NodeType, int]
@@ -28,8 +26,10 @@ _SIDES: Final = {
     for far in _ENDS
     for kind in EdgeType
 }
-_BEGIN, _PLACE, _FAR = 7, len(fields(Edge)), len(fields(Edge)) + 1  # columns of a row that is read
+_BEGIN, _PLACE = 7, len(fields(Edge))  # columns of a row that is read
+_ABOUT: Final = [one.name for one in fields(Edge)][5:]  # behind its type and its ends
 _NODES: Final = {str(kind): kind for kind in NodeType}
+_TYPES: Final = {str(kind): kind for kind in EdgeType}
 _NAMED: Final = (
     "(SELECT json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS number FROM json_each(?)) f"
 )
@@ -63,11 +63,15 @@ class Neighbour(NamedTuple):
     side: Direction  # upstream or downstream, never both
     mark: Mark
     begin: int
-    row: sqlite3.Row
+    row: tuple[Any, ...]
 
     @property
     def edge(self) -> Edge:
-        return edge(self.row)
+        kind, src_type, src, dst_type, dst, *about = self.row[:_PLACE]
+        named = zip(_ABOUT, about, strict=True)
+        return Edge(
+            type=_TYPES[kind], src_type=_NODES[src_type], src=src, dst_type=_NODES[dst_type], dst=dst, **dict(named)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class Neighbours:
         self._types = chosen.edges or tuple(EdgeType)
         self._tables = ("lineage_edges",) if moment.now else ("lineage_edges", "past_edges")
         self._conditions = {far: (self._where(far), self._shown(far), self._number(far)) for far in _ENDS}
+        self._columns = self._edge_columns()
 
     def degrees(self, nodes: Iterable[Key]) -> dict[Key, Degree]:
         """Count the edges of several nodes. One that was drawn again counts once."""
@@ -135,13 +140,11 @@ class Neighbours:
     def beside(self, nodes: Iterable[Key]) -> dict[Key, list[Neighbour]]:
         """List all neighbours of several nodes, each in order."""
         named = _json(nodes)
-        values: list[object] = [named]
-        sources = [(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)}", values) for far in _ENDS]
         found: dict[Key, list[Neighbour]] = {}
-        for one in self._read(sources):
-            row = one.row
-            near = (_NODES[row[1]], row[2]) if row[_FAR] == "dst" else (_NODES[row[3]], row[4])
-            found.setdefault(near, []).append(one)
+        for far in _ENDS:
+            near_type, near = (1, 2) if far == "dst" else (3, 4)
+            for one in self._read(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)} WHERE 1", [named]):
+                found.setdefault((_NODES[one.row[near_type]], one.row[near]), []).append(one)
         return {node: self._ordered(listed) for node, listed in found.items()}
 
     def others(self, nodes: Iterable[Key], direction: Direction) -> dict[Key, list[Key]]:
@@ -177,55 +180,48 @@ class Neighbours:
             )
             order = f" ORDER BY g.{far}_type, {number} LIMIT ?"
             behind = mark[1:] if kind == mark[0] else START[1:]
-            wanted = [(far, after, [*node, kind, *values, *behind])]
+            wanted = self._read(far, after, [*node, kind, *values, *behind], order, [*values, most])
             # What stands in both tables is one edge: edges are counted, not rows.
-            listed = self._ordered([*listed, *self._read(wanted, order, [*values, most])])
+            listed = self._ordered([*listed, *wanted])
             if len(listed) >= most:
                 break
         return listed[:most]
 
     def between(self, node: Key, others: Iterable[Key]) -> list[Neighbour]:
         """List the edges from one node to any of several others, and back, in order."""
-        named = _json(others)
-        sources = [
-            (
-                far,
-                f"{_NAMED} CROSS JOIN {{table}} g ON g.{_near(far)}_type = ? AND g.{_near(far)} = ?"
-                f" AND g.{far}_type = f.kind AND g.{far} = f.number",
-                [named, *node],
+        named, types = _json(others), json.dumps(self._types)
+        listed: list[Neighbour] = []
+        for far in _ENDS:
+            # The type is bound too, so that the index leads to each other node, however many the one has.
+            joined = (
+                f"{_NAMED} CROSS JOIN json_each(?) t CROSS JOIN {{table}} g ON g.{_near(far)}_type = ?"
+                f" AND g.{_near(far)} = ? AND g.type = t.value AND g.{far}_type = f.kind AND g.{far} = f.number WHERE 1"
             )
-            for far in _ENDS
-        ]
-        return self._ordered(self._read(sources))
+            listed += self._read(far, joined, [named, types, *node])
+        return self._ordered(listed)
 
     def _read(
-        self, sources: Sequence[tuple[str, str, list[object]]], order: str = "", last: Sequence[object] = ()
+        self, far: str, source: str, own: Sequence[object], order: str = "", last: Sequence[object] = ()
     ) -> Iterator[Neighbour]:
-        """Read edges from sources, each with its far end and its parameters."""
-        parts: list[str] = []
-        values: list[object] = []
-        columns, readers = self._columns()
-        for far, source, own in sources:
-            (where, more), (shown, visible), (number, place) = self._conditions[far]
-            joined = "AND" if " WHERE " in source else "WHERE"
-            for table in self._tables:
-                # Of several intervals of one edge the newest, so that a limit counts edges.
-                newest, grouped = (
-                    (", MAX(g.begin_event)", f" GROUP BY {_KEY}") if table == "past_edges" else ("", ", 0")
-                )
-                grouped = grouped if newest else ""
-                parts.append(
-                    f"SELECT {columns}, {number} AS place, '{far}' AS far{newest or ', 0'}"
-                    f" FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}"
-                )
-                values += [*readers, *place, *own, *more, *visible]
-        if order:
-            parts = [f"SELECT * FROM ({part}{order})" for part in parts]
-            values = [one for part in _split(values, len(parts)) for one in (*part, *last)]
-        for row in self._db.execute(" UNION ALL ".join(parts), values):
-            kind, far = row[0], row[_FAR]
-            other, number = (_NODES[row[3]], row[4]) if far == "dst" else (_NODES[row[1]], row[2])
-            yield Neighbour((other, number), _SIDES[far, kind], (kind, other, row[_PLACE]), row[_BEGIN], row)
+        """Read edges from a source with its WHERE, seen from the end that is not the far one."""
+        (where, more), (shown, visible), (number, place) = self._conditions[far]
+        columns, readers = self._columns
+        kind, key = (3, 4) if far == "dst" else (1, 2)
+        sides = {relation: side for (end, relation), side in _SIDES.items() if end == far}
+        for table in self._tables:
+            # Of several intervals of one edge the newest, so that a limit counts edges.
+            newest, grouped = (", MAX(g.begin_event)", f" GROUP BY {_KEY}") if table == "past_edges" else ("", "")
+            cursor = self._db.cursor()
+            cursor.row_factory = None  # there are many
+            rows = cursor.execute(
+                f"SELECT {columns}, {number} AS place{newest} FROM {source.format(table=table)}"
+                f" AND {where} AND {shown}{grouped}{order}",
+                [*readers, *place, *own, *more, *visible, *last],
+            )
+            for row in rows:
+                relation, other = row[0], row[kind]
+                mark = relation, other, row[_PLACE]
+                yield Neighbour((_NODES[other], row[key]), sides[relation], mark, row[_BEGIN], row)
 
     def _ordered(self, listed: Iterable[Neighbour]) -> list[Neighbour]:
         """Sort neighbours, upstream first; of the intervals of one edge the newest stays."""
@@ -282,7 +278,7 @@ class Neighbours:
         condition, values = clause(self._viewer, "g.end_event")
         return f"g.end_event IS NULL OR NOT {condition}", values
 
-    def _columns(self) -> tuple[str, list[object]]:
+    def _edge_columns(self) -> tuple[str, list[object]]:
         """The columns of an edge, without an end that the viewer may not see."""
         stands, values = self._stands()
         ends = {"end_event", "end_at"} if not self._open else set()
@@ -353,12 +349,6 @@ def latest(moment: Moment) -> tuple[int, str]:
 
 def _order(one: Neighbour) -> tuple[bool, Mark, int]:
     return one.side is Direction.DOWNSTREAM, one.mark, one.other[1]
-
-
-def _split(values: list[object], parts: int) -> Iterator[list[object]]:
-    """Cut a list into equal parts."""
-    size = len(values) // parts
-    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _json(nodes: Iterable[Key]) -> str:
