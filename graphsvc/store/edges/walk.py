@@ -118,9 +118,8 @@ class Neighbours:
         self._tables = ("lineage_edges",) if moment.now else ("lineage_edges", "past_edges")
         self._conditions = {far: (self._where(far), self._shown(far), self._number(far)) for far in _ENDS}
         self._about = self._columns()
-        self._assets: dict[
-            int, tuple[int, bool]
-        ] = {}  # their numbers, and whether they are shown; what is not, is none
+        # What assets are ordered by, and whether they are shown; of what is never shown, nothing.
+        self._assets: dict[int, tuple[int, bool]] = {}
 
     def degrees(self, nodes: Iterable[Key]) -> dict[Key, Degree]:
         """Count the edges of several nodes. One that was drawn again counts once."""
