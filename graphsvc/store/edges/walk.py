@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from graphsvc.model import CAUSE_FIRST, Direction, Edge, EdgeType, NodeType
 from graphsvc.store.database import Connection
 from graphsvc.store.view import edge
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, stands
 
 Key = tuple[NodeType, int]
 Mark = tuple[str, str, int]  # of a neighbour in its order: edge type, type of the other end, its number
@@ -250,15 +250,15 @@ class Neighbours:
             values += [*self._chosen.nodes, *self._root]
         if self._chosen.stated:
             parts.append("g.confidence = 'stated'")
-        stands, readers = self._stands()
+        standing, readers = self._stands()
         if self._moment.now:
-            parts.append(f"({stands})")
+            parts.append(standing)
             values += readers
         if self._moment.position is not None:
-            parts.append(f"g.begin_event <= ? AND ({stands} OR g.end_event > ?)")
+            parts.append(f"g.begin_event <= ? AND ({standing} OR g.end_event > ?)")
             values += [self._moment.position, *readers, self._moment.position]
         if self._moment.at is not None:
-            parts.append(f"g.begin_at <= ? AND ({stands} OR g.end_at > ?)")
+            parts.append(f"g.begin_at <= ? AND ({standing} OR g.end_at > ?)")
             values += [self._moment.at, *readers, self._moment.at]
         if not self._open:
             condition, more = clause(self._viewer, "g.begin_event")
@@ -279,18 +279,17 @@ class Neighbours:
         """Whether an edge has not ended for the viewer: an end that it may not see is none."""
         if self._open:
             return "g.end_event IS NULL", []
-        condition, values = clause(self._viewer, "g.end_event")
-        return f"g.end_event IS NULL OR NOT {condition}", values
+        return stands(self._viewer, "g")
 
     def _columns(self) -> tuple[str, list[object]]:
         """The columns of an edge, without an end that the viewer may not see."""
-        stands, values = self._stands()
+        standing, values = self._stands()
         ends = {"end_event", "end_at"} if not self._open else set()
-        shown = "CASE WHEN {stands} THEN NULL ELSE g.{name} END AS {name}"
-        names = [
-            shown.format(stands=stands, name=one.name) if one.name in ends else f"g.{one.name}" for one in fields(Edge)
+        names = [one.name for one in fields(Edge)]
+        shown = [
+            f"CASE WHEN {standing} THEN NULL ELSE g.{one} END AS {one}" if one in ends else f"g.{one}" for one in names
         ]
-        return ", ".join(names), values * len(ends)
+        return ", ".join(shown), values * len(ends)
 
     def _there(self, far: str) -> tuple[list[str], list[object]]:
         """Whether the other end was there at the moment: an edge may be older than the file that its text names."""
