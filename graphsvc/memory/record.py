@@ -243,6 +243,11 @@ def sit(db: Connection, author: Author, project: int | None) -> Seat:
     return _own(db, redact(key))
 
 
+def own_session(db: Connection, project: str) -> str:
+    """Return the id of our own session of a project: it holds what was recorded outside of any agent's."""
+    return _own(db, project).session_id
+
+
 def draft(seat: Seat, author: Author, kind: EventKind, body: str, meta: dict[str, object]) -> Event:
     """Write the event of a statement, as it will be stored, without its time.
 
@@ -417,7 +422,7 @@ def _shared(row: sessions.SessionRow) -> Seat:
 
 
 def _own(db: Connection, project: str) -> Seat:
-    """Return our own session of a project: it holds what was recorded outside of any agent's."""
+    """Find our own session of a project."""
     digest = hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()
     for length in (8, 16, 32):
         session_id = f"{OWN_HOST}-{digest[:length]}"
