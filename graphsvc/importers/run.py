@@ -67,6 +67,7 @@ class Report:
     records: int = 0
     events_added: int = 0  # rows of the ledger, events by rule included: the sum of `kinds`
     duplicates: int = 0
+    forgotten: int = 0  # events that were forgotten here, and stay out
     gaps: list[dict[str, str | int]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     sessions: dict[str, None] = field(default_factory=dict)  # in the order they were met
@@ -81,6 +82,7 @@ class Report:
             "records": self.records,
             "events_added": self.events_added,
             "duplicates": self.duplicates,
+            "forgotten": self.forgotten,
             "gaps": self.gaps,
             "skipped": self.skipped,
             "sessions": [storable(name) for name in self.sessions],
@@ -240,6 +242,9 @@ def _hand_over(run: _Run, file: _File, stream: BinaryIO) -> None:
         for rejected in captured.rejected:
             if rejected.code == "paused":  # not to be recorded is no fault of the file
                 run.report.noise["paused"] += 1
+                continue
+            if rejected.code == "forgotten":
+                run.report.forgotten += 1
                 continue
             file.gap(file.batch[rejected.index][0], f"{rejected.code}: {rejected.message}")
         file.events += captured.accepted + captured.duplicates

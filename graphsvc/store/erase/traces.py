@@ -104,6 +104,22 @@ def forget_files(db: Connection, sessions: Iterable[str]) -> None:
     db.execute(f"DELETE FROM imports WHERE path IN ({about})", (listed,))
 
 
+def file_texts(db: Connection) -> list[tuple[str, str]]:
+    """Return for each imported file its path, and with it all that is kept of it."""
+    rows = db.execute(
+        "SELECT i.path, i.path || char(10) || i.sessions || char(10) || COALESCE("
+        "(SELECT group_concat(g.reason, char(10)) FROM gaps g WHERE g.path = i.path), '') AS text FROM imports i"
+    )
+    return [(row["path"], row["text"]) for row in rows]
+
+
+def forget_paths(db: Connection, paths: Iterable[str]) -> None:
+    """Forget that files were imported; they are read again when they are imported next."""
+    listed = json.dumps(list(paths))
+    for table in ("gaps", "imports"):
+        db.execute(f"DELETE FROM {table} WHERE path IN (SELECT value FROM json_each(?))", (listed,))
+
+
 def write_anew(db: Connection) -> None:
     """Write the database file anew, so that no page of it holds what is gone; raise BusyError or another Error."""
     try:
