@@ -165,6 +165,7 @@ class _File:
     path: Path
     records: int = 0
     events: int = 0
+    forgotten: int = 0
     gaps: dict[int, str] = field(default_factory=dict)
     sessions: dict[str, None] = field(default_factory=dict)
     batch: list[tuple[int, Event]] = field(default_factory=list)
@@ -181,6 +182,7 @@ def _import(run: _Run, path: Path, stream: BinaryIO) -> None:
     done = run.known(key)
     if done and (done.size, done.mtime_ns) == (stat.st_size, stat.st_mtime_ns) and run.format in {None, done.format}:
         run.report.duplicates += done.events
+        run.report.forgotten += done.forgotten
     else:
         done = _read(run, path, stream)
         run.record(key, done)
@@ -211,6 +213,7 @@ def _read(run: _Run, path: Path, stream: BinaryIO) -> Done:
         format=head.format,
         records=file.records,
         events=file.events,
+        forgotten=file.forgotten,
         sessions=tuple(file.sessions),
         gaps=tuple(sorted((line, storable(reason)) for line, reason in file.gaps.items())),
     )
@@ -245,6 +248,7 @@ def _hand_over(run: _Run, file: _File, stream: BinaryIO) -> None:
                 continue
             if rejected.code == "forgotten":
                 run.report.forgotten += 1
+                file.forgotten += 1
                 continue
             file.gap(file.batch[rejected.index][0], f"{rejected.code}: {rejected.message}")
         file.events += captured.accepted + captured.duplicates

@@ -12,3 +12,6 @@ CREATE TABLE forgetting (
   session INTEGER NOT NULL,
   remains TEXT NOT NULL -- JSON list of what of the home is still to be cleaned: file, log, copies, graph
 ) STRICT;
+
+-- Events of the file that were forgotten, and stayed out.
+ALTER TABLE imports ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;

@@ -20,7 +20,7 @@ from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.memory import paths
 from graphsvc.memory.apply import CREATES, action_of
 from graphsvc.memory.named import call
-from graphsvc.model import MAX_NAME, RECORD_KINDS, Event, EventKind, NodeType, Stored
+from graphsvc.model import MAX_NAME, RECORD_KINDS, EventKind, NodeType, Stored
 from graphsvc.store import events, records, sessions
 from graphsvc.store.database import Connection
 from graphsvc.store.erase import ledger
@@ -235,8 +235,11 @@ def _rewritten(
     return found
 
 
-def _without(event: Stored | Event, origins: Collection[str]) -> dict[str, object]:
-    meta = {name: value for name, value in event.meta.items() if name not in _NAMES or value not in origins}
+def _without(event: Stored, origins: Collection[str]) -> dict[str, object]:
+    meta = dict(event.meta)
+    for name in _NAMES:
+        if isinstance(meta.get(name), str) and meta[name] in origins:
+            del meta[name]
     for name in _LISTS:
         value = meta.get(name)
         if isinstance(value, list):
