@@ -72,7 +72,9 @@ def make_home(settings: Settings) -> None:
     """
     home = settings.home
     if not home.is_dir():
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        missing = [folder for folder in home.parents if not folder.exists()]
+        for folder in (*reversed(missing), home):
+            folder.mkdir(mode=0o700, exist_ok=True)
         home.chmod(0o700)
         return
     loose = loose_home(home)

@@ -309,6 +309,25 @@ def test_edges_and_publications_go_with_what_they_name(forget, talk, db):
     assert left[both].meta["of"] == [second]
 
 
+def test_what_rules_repeated_of_it_goes_too(forget, talk, db, home):
+    made = talk.tool("TaskCreate", {"subject": SECRET}, "Task #7 created")
+    for status in ("completed", "pending"):
+        talk.tool("TaskUpdate", {"taskId": "7", "status": status}, "ok")
+    talk.wrote("docs/zqxwvkj.md", "# Plan\n")
+    talk.ran("git commit -am one", "[main 1a2b3c4] one\n 1 file changed")
+    talk.wrote("docs/zqxwvkj.md", "# The plan\n")
+    talk.wrote("docs/other.md", "# Other\n")
+    talk.ran("git commit -am two", "[main 2b3c4d5] two\n 2 files changed")
+    assert [one.body for one in kept(db) if one.kind is EventKind.TODO] == [SECRET] * 3
+    [asset] = db.execute("SELECT id FROM knowledge_assets WHERE path LIKE '%zqx%'").fetchone()
+
+    forget(ids=[f"event-{numbered(db, made)}", f"asset-{asset}"])
+
+    assert holders(home, CANARIES) == set()
+    covers = [one.meta for one in kept(db) if one.kind is EventKind.ASSET and one.meta["action"] == "commit"]
+    assert [(one["ref"], one["paths"]) for one in covers] == [("2b3c4d5", ["docs/other.md"])]
+
+
 @pytest.mark.parametrize(
     ("since", "until", "project", "left"),
     [
@@ -560,7 +579,7 @@ def test_the_exit_code_says_that_bytes_are_left(run, home, talk):
     assert [one.partition(":")[0] for one in done.json["remains"]] == ["copies that migrations made"]
     (home / "graphsvc.db.schema-3").rmdir()
     talk.user("hello")
-    assert "1 events" in run("forget", "session", "secret", "--yes").out
+    assert "1 event," in run("forget", "session", "secret", "--yes").out
     assert traces.remains(talk.db) == ()
 
 
@@ -746,3 +765,15 @@ def standing(db):
         (origins[row["event"]], row["title"], row["hash"]) for row in db.execute("SELECT * FROM asset_versions")
     }
     return edges, records, hidden, versions
+
+
+def test_sessions_that_did_a_part_of_the_work_are_named_and_stay(run, talk, db):
+    talk.user("Do it")
+    talk.session("part").event("session_start", "", parent="s1", relation="delegation")
+    talk.session("later").event("session_start", "", parent="s1", relation="resume")
+
+    assert run("forget", "session", "s1", "--dry-run", "--json").json["delegated"] == ["part"]
+    assert "stay: part" in run("forget", "session", "s1", "--yes").err
+    assert run("forget", "session", "later", "--yes", "--json").json["delegated"] == []
+    assert {one.session_id for one in kept(db)} == {"part"}
+    assert "nothing is there" in run("forget", "--since", "2030-01-01", "--project", "all").out

@@ -97,6 +97,13 @@ def test_an_empty_folder_of_ones_own_is_closed_to_others(run, home):
     assert open_to_others(home) == {}
 
 
+def test_folders_above_a_new_home_are_for_the_owner_too(tmp_path):
+    with umask(0o000):
+        database.connect(Settings(home=tmp_path / "share" / "more" / "home")).close()
+
+    assert open_to_others(tmp_path / "share") == {}
+
+
 def test_a_home_of_another_user_is_refused(run, home, blank):
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder away")

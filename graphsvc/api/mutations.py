@@ -108,6 +108,9 @@ class Forgotten:
     kinds: list[Count] = strawberry.field(description="Events by kind.")
     sessions: Long = strawberry.field(description="Sessions of which nothing is left.")
     shared: Long = strawberry.field(description="Events that were copied from other sessions and stay with those.")
+    delegated: list[str] = strawberry.field(
+        description="Ids of sessions that the named ones began for a part of the work; they stay."
+    )
     position: Long | None = strawberry.field(description="Ledger position of the event that says so.")
     remains: list[str] = strawberry.field(
         description="Files that still hold bytes of it, and why; the service goes on to remove them."
@@ -605,6 +608,7 @@ def _forget(context: Context, wanted: Wanted, *, confirm: bool) -> ForgetOutcome
         kinds=count_list(found.kinds),
         sessions=Long(found.sessions),
         shared=Long(found.shared),
+        delegated=list(found.delegated),
         position=Long(found.position) if found.position is not None else None,
         remains=list(found.remains),
     )

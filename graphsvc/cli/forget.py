@@ -51,7 +51,8 @@ def forget(
 
     An event goes from every session that holds a copy of it; an asset with the calls that wrote and read it. What
     repeats the same words elsewhere stays: search for it. The host's transcript still has it; import skips it from
-    then on, and counts it, unless it is told --again. Copies that you made elsewhere are yours to remove.
+    then on, and counts it, unless it is told --again. Copies of the database that migrations left in the home are
+    removed; those that you made elsewhere are yours to remove.
 
     Exit 0 when no file of the home holds a byte of it; 3 when it is forgotten and some still do, which is told, and
     done when graphsvc is used next.
@@ -122,13 +123,23 @@ def _tell(found: Forgotten, as_json: bool) -> None:
         return
     from graphsvc import render
 
+    if not found.count:
+        click.echo("nothing is there to be forgotten")
+        return
     done = "forgot" if found.position is not None else "to be forgotten:"
-    whole = f", {found.sessions} whole sessions" if found.sessions else ""
-    render.title(f"{done} {found.count} events{whole}")
+    whole = f", {_many(found.sessions, 'whole session')}" if found.sessions else ""
+    render.title(f"{done} {_many(found.count, 'event')}{whole}")
     render.table(("kind", "events"), list(found.kinds.items()))
     if found.shared:
-        render.say(f"note: {found.shared} events that it copied from other sessions stay with those")
+        render.say(f"note: {_many(found.shared, 'event')} copied from other sessions stay with those")
+    if found.delegated:
+        named = " ".join(found.delegated[:_SHOWN])
+        render.say(f"note: sessions that did a part of the work stay: {named}")
     _left(found.remains)
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _left(remains: Sequence[str]) -> None:
@@ -178,7 +189,7 @@ def redact(scan: bool, apply_: bool, as_json: bool) -> None:
             render.say(f"and {len(found.findings) - _SHOWN} more: --json lists them")
         many = sum(one.count for one in found.findings)
         verb = "taken out" if found.position is not None else "found"
-        click.echo(f"{many} secrets {verb}, {found.changed} of {found.events} events")
+        click.echo(f"{_many(many, 'secret')} {verb}, in {found.changed} of {_many(found.events, 'event')}")
         _left(found.remains)
         if found.findings and found.position is None:
             click.echo("to take them out: graphsvc redact --scan --apply", err=True)

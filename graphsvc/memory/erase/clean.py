@@ -41,13 +41,11 @@ def clean(db: Connection, *, patience_s: float = PATIENCE_S) -> tuple[str, ...]:
             continue  # what is written anew goes through the log
         try:
             why = steps[name]()
-        except BusyError as error:
-            why = str(error)
-        except (OSError, database.Error) as error:
+            if why is None:
+                traces.cleaned(db, name)
+        except (OSError, BusyError, database.Error) as error:
             why = "there was no time" if interrupted(error) else str(error)
-        if why is None:
-            traces.cleaned(db, name)
-        else:
+        if why is not None:
             left[name] = why
     return tuple(f"{_LEFT[name]}: {why}" for name, why in left.items())
 

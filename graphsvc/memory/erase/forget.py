@@ -31,6 +31,7 @@ class Forgotten:
     kinds: Mapping[str, int]
     sessions: int  # of which nothing is left
     shared: int  # events that the wanted sessions had copied from others, and that stay with those
+    delegated: tuple[str, ...] = ()  # sessions that the wanted ones began for a part of the work, and that stay
     position: int | None = None  # of the event that says so
     remains: tuple[str, ...] = field(default=())
 
@@ -104,6 +105,7 @@ def _counted(found: Reach) -> Forgotten:
         kinds=dict(sorted(kinds.items())),
         sessions=len(found.ended),
         shared=found.shared,
+        delegated=found.delegated,
     )
 
 

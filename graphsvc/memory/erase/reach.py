@@ -11,14 +11,14 @@ goes. A session must not become shared because of what was forgotten of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from graphsvc import clock
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.memory import paths
-from graphsvc.memory.apply import CREATES, action_of
+from graphsvc.memory.apply import CREATES, DECLARE, WRITES, action_of
 from graphsvc.memory.named import call
 from graphsvc.model import MAX_NAME, RECORD_KINDS, EventKind, NodeType, Stored
 from graphsvc.store import events, records, sessions
@@ -56,6 +56,7 @@ class Reach:
     rewritten: Mapping[int, tuple[str, Mapping[str, object]]]
     ended: frozenset[int]  # sessions of which nothing is left
     shared: int  # events of other sessions that the wanted sessions hold copies of; they stay there
+    delegated: tuple[str, ...]  # sessions that the wanted ones began for a part of the work; they stay
 
 
 def reach(db: Connection, wanted: Wanted) -> Reach:
@@ -76,6 +77,7 @@ def reach(db: Connection, wanted: Wanted) -> Reach:
         rewritten=_rewritten(db, gone, known),
         ended=frozenset(_ended(db, gone)),
         shared=len(copied - gone.keys()),
+        delegated=tuple(sorted(_delegated(db, whole))),
     )
 
 
@@ -85,6 +87,15 @@ def _session(db: Connection, name: str) -> int:
         near = sessions.nearest(db, Viewer(everywhere=True), name)
         raise NotFoundError(name[:200], call("ls", f"{sessions.PREFIX}{near}" if near else None))
     return row.number
+
+
+def _delegated(db: Connection, whole: Collection[int]) -> set[str]:
+    found: set[str] = set()
+    for row in sessions.by_numbers(db, whole).values():
+        children = View(db).children(row.session_id)
+        numbers = [one.session for one in children if one.relation == "delegation" and one.session not in whole]
+        found |= {one.session_id for one in sessions.by_numbers(db, numbers).values()}
+    return found
 
 
 def _named(db: Connection, name: str) -> list[int]:
@@ -129,6 +140,12 @@ class _Named:
     needed: dict[str, list[int]] = field(default_factory=dict)  # by origin: what is nothing without it
     ends: dict[str, list[int]] = field(default_factory=dict)  # by the host's id of a session: edges by hand
     published: dict[int, list[str]] = field(default_factory=dict)
+    committed: dict[int, list[str]] = field(default_factory=dict)  # paths that a commit covers, by rule
+
+    def lost(self, gone: Collection[int]) -> set[str]:
+        """Return the paths of which no write is left."""
+        writes = [one for one in self.events if one.kind is EventKind.ASSET and action_of(one) in {*WRITES, DECLARE}]
+        return {one.body for one in writes if one.id in gone} - {one.body for one in writes if one.id not in gone}
 
 
 def _follow(db: Connection, start: Collection[int], known: dict[int, _Named]) -> dict[int, EventRow]:
@@ -150,7 +167,7 @@ def _answers(db: Connection, heads: Mapping[int, EventRow]) -> list[int]:
     """List the results of the tool calls among events."""
     calls = [number for number, head in heads.items() if head.kind is EventKind.TOOL_CALL]
     found = ledger.answers(db, calls)
-    for number in calls:
+    for number in ledger.unnamed(db, calls):
         following = ledger.next_of_tools(db, number)
         result = events.get(db, following) if following is not None else None
         answered = View(db).call_of(result) if result is not None else None
@@ -160,12 +177,14 @@ def _answers(db: Connection, heads: Mapping[int, EventRow]) -> list[int]:
 
 
 def _left_over(db: Connection, gone: Mapping[int, EventRow], known: dict[int, _Named]) -> set[int]:
-    """List edges to sessions of which nothing is left, and what published nothing but what goes."""
+    """List edges to sessions of which nothing is left, and what published or covers nothing but what goes."""
     ended = _ended(db, gone)
     found: set[int] = set()
     for project, named in known.items():
         origins = {head.origin for head in gone.values() if head.project == project}
         found |= {number for number, of in named.published.items() if of and origins.issuperset(of)}
+        lost = named.lost(gone.keys())
+        found |= {number for number, listed in named.committed.items() if lost.issuperset(listed)}
     for head in gone.values():
         if head.session in ended:
             found.update(_naming(db, head.project, known).ends.get(head.session_id, ()))
@@ -188,7 +207,24 @@ def _naming(db: Connection, project: int, known: dict[int, _Named]) -> _Named:
                 named.ends.setdefault(session, []).append(event.id)
             if event.kind is EventKind.PUBLISH:
                 named.published[event.id] = _texts(event.meta.get("of"))
+            if event.kind is EventKind.ASSET and event.meta.get("paths"):
+                named.committed[event.id] = _texts(event.meta.get("paths"))
+        for before, after in _reopened(found):
+            named.needed.setdefault(before, []).append(after)
     return known[project]
+
+
+def _reopened(found: Collection[Stored]) -> Iterator[tuple[str, int]]:
+    """Yield the origins of tasks and the events that opened them again by rule, with the same text."""
+    last: dict[tuple[int, object], Stored] = {}
+    for event in found:
+        key = event.meta.get("key")
+        if event.kind is not EventKind.TODO or action_of(event) != "record" or not isinstance(key, str):
+            continue
+        before = last.get((event.session, key))
+        if before is not None and before.body == event.body and key.startswith("task:"):
+            yield before.origin, event.id
+        last[event.session, key] = event
 
 
 def _needs(event: Stored) -> list[str]:
@@ -227,9 +263,12 @@ def _rewritten(
     found: dict[int, tuple[str, Mapping[str, object]]] = {}
     for project, named in known.items():
         origins = {head.origin for head in gone.values() if head.project == project}
+        lost = named.lost(gone.keys())
         checkpoints = events.of_kind(db, project, EventKind.COMPACT_CHECKPOINT, after=0, before=_END)
         for event in (*named.events, *checkpoints):
             meta = _without(event, origins)
+            if event.id in named.committed:
+                meta["paths"] = [path for path in named.committed[event.id] if path not in lost]
             if meta != event.meta and event.id not in gone:
                 found[event.id] = event.body, meta
     return found

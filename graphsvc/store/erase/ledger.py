@@ -104,6 +104,15 @@ def answers(db: Connection, calls: Collection[int]) -> list[int]:
     return [row["result"] for row in rows]
 
 
+def unnamed(db: Connection, calls: Collection[int]) -> list[int]:
+    """Return those of the tool calls that have no id."""
+    rows = db.execute(
+        "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.event = value)",
+        (json.dumps(list(calls)),),
+    )
+    return [row["value"] for row in rows]
+
+
 def next_of_tools(db: Connection, call: int) -> int | None:
     """Return the result right behind a call, when that is what its session and actor did next with tools."""
     row = db.execute(
