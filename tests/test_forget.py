@@ -599,6 +599,26 @@ def test_another_process_that_writes_is_waited_for(talk, db, settings, forget):
         timer.join()
 
 
+def test_others_are_told_to_wait_while_something_is_forgotten(talk, db, settings):
+    talk.user("hello")
+    refused = []
+    with closing(database.connect(settings)) as other:
+        other.execute("PRAGMA busy_timeout = 50")
+
+        def meanwhile(done, of):
+            del done, of
+            with pytest.raises(BusyError, match="try again in a moment"):
+                Talk(db=other, clock=talk.clock, session_id="s2").user("me too")
+            assert [one.body for one in kept(other)] == ["hello"]
+            refused.append(True)
+
+        erase.forget(db, Wanted(sessions=("s1",)), meanwhile)
+        Talk(db=other, clock=talk.clock, session_id="s2").user("me too")
+
+    assert refused
+    assert [one.body for one in kept(db)] == ["me too"]
+
+
 def test_the_ledger_is_changed_in_a_transaction_only(db):
     with pytest.raises(RuntimeError, match="transaction"), ledger.unlocked(db):
         pass

@@ -69,9 +69,9 @@ def clear(where: Place) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return False
-        for path in (where.graph, where.new, where.damaged):
-            remove(path)
-        where.doubt.unlink(missing_ok=True)
+        for path in where.folder.iterdir():
+            if path != where.lock:
+                path.unlink(missing_ok=True)
     return True
 
 
