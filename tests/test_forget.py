@@ -19,13 +19,14 @@ from traces import holders
 
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.graph import mirror
-from graphsvc.graph.place import place
+from graphsvc.graph.follow import Follower
+from graphsvc.graph.place import ask_anew, place
 from graphsvc.memory import capture, rebuild, record
 from graphsvc.memory.apply import VERSION
 from graphsvc.memory.erase import forget as erase
 from graphsvc.memory.erase.reach import Wanted
-from graphsvc.memory.record import Author, Link
-from graphsvc.model import Entry, Event, EventKind
+from graphsvc.memory.record import Author, Change, Link
+from graphsvc.model import Entry, Event, EventKind, NodeType
 from graphsvc.recall import index
 from graphsvc.store import database, events, rows
 from graphsvc.store.database import BusyError
@@ -459,6 +460,17 @@ def test_what_came_by_rule_and_was_forgotten_stays_out(forget, talk, db):
     assert [one.origin for one in kept(db)] == [origin]
 
 
+def test_what_was_stated_and_forgotten_is_not_stated_again_under_its_id(forget, db):
+    said = replace(OWNER, mutation_id="once")
+    step = Change(type=NodeType.DECISION, action="record", text="Guests pay by card.")
+    made = record.change(db, said, step)
+    forget(ids=[made.node.id])
+
+    with pytest.raises(InvalidInput, match="client_mutation_id: was used for what was forgotten"):
+        record.change(db, said, step)
+    assert not record.change(db, replace(said, mutation_id="twice"), step).duplicate
+
+
 def test_a_session_does_not_become_shared_by_what_is_forgotten_of_it(forget, talk, db):
     talk.isolated()
     talk.user("private")
@@ -546,6 +558,23 @@ def test_a_kill_leaves_all_or_nothing_and_the_next_one_finishes(run, forks, home
         assert run("forget", "session", "secret", "--yes").code == 0
     assert run("doctor", "--json").code == 0
     assert holders(home, CANARIES) == set()
+
+
+def test_a_graph_that_is_asked_for_while_one_is_made_is_made_after_it(settings, talk, db):
+    talk.user("hello")
+    where, asked = place(settings), []
+
+    def at(step):
+        if step == "file filled" and not asked:
+            asked.append(step)
+            ask_anew(where)
+
+    follower = Follower(settings.database, where, VERSION, lambda **_: None, at)
+    follower.step()
+    assert where.doubt.exists()
+    follower.step()
+    assert not where.doubt.exists()
+    follower.close()
 
 
 def test_bytes_that_cannot_go_yet_are_told_and_go_at_the_next_chance(run, home, settings, talk, db, forget):
@@ -653,6 +682,7 @@ def test_while_the_service_runs_others_see_only_that_something_went(run, forks, 
         with served.stream(document, {"after": position - 1}) as stream:
             assert next(stream.items())["position"] == position
         assert run("search", "zqxwvkj").code == 1
+        assert log.stat().st_size
     assert holders(home, CANARIES) == set()
     assert_holds(settings)
 

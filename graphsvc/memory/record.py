@@ -37,6 +37,7 @@ from graphsvc.model import (
 from graphsvc.store import assets, events, records, sessions
 from graphsvc.store.database import Connection, transaction
 from graphsvc.store.edges import hop
+from graphsvc.store.erase import traces
 from graphsvc.store.view import View
 from graphsvc.store.visibility import Viewer, visible
 
@@ -278,6 +279,8 @@ def repeated(db: Connection, seat: Seat, author: Author, event: Event) -> Stored
     project = events.find_project(db, seat.project) if author.mutation_id is not None else None
     old = events.by_origin(db, project, event.origin) if project is not None else None
     if old is None:
+        if author.mutation_id is not None and traces.forgotten(db, seat.project, seat.session_id, event.origin):
+            raise InvalidInput("client_mutation_id", "was used for what was forgotten", "an id of its own")
         return None
     said, saying = ({**meta, "host": None} for meta in (old.meta, event.meta))
     if (old.kind, old.body, said) != (event.kind, event.body, saying):
