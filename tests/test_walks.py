@@ -201,9 +201,8 @@ def test_cycles_are_told(db, talk):
 def test_flipping_any_row_of_the_orientation_is_noticed(db, talk, monkeypatch, kind):
     tell(talk, 3)
     oracle = Oracle(db)
-    other = {Direction.UPSTREAM: Direction.DOWNSTREAM, Direction.DOWNSTREAM: Direction.UPSTREAM}
-    flipped = {row: other[side] if row[1] == kind else side for row, side in edges._SIDES.items()}
-    monkeypatch.setattr(edges, "_SIDES", flipped)
+    flipped = {far: {row: down ^ (row == kind) for row, down in rows.items()} for far, rows in edges._DOWN.items()}
+    monkeypatch.setattr(edges, "_DOWN", flipped)
     graph = oracle.graph()
     graph.remove_node("")
 

@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, forget, ingest, lists, operate, record
+from graphsvc.cli import ask, bench, doctor, forget, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
@@ -84,6 +84,7 @@ for _command in (
     operate.ui,
     operate.rebuild,
     graph.graph,
+    bench.bench,
     operate.stats,
     doctor.doctor,
     operate.schema,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from graphsvc import resources
-from graphsvc.graph.driver import DDL, At, Graph, Meta, nowhere
+from graphsvc.graph.driver import DDL, FILLING, At, Graph, Meta, nowhere
 from graphsvc.graph.place import remove
 from graphsvc.store import database, events
 from graphsvc.store.database import Connection
@@ -22,9 +22,10 @@ Progress = Callable[[int, int], None]  # rows written, rows expected
 def build(db: Connection, path: Path, rules: str, progress: Progress, at: At = nowhere) -> Meta:
     """Fill a new file at `path`, which nobody may have open; return what it says of itself. Raise driver.Failed."""
     remove(path)
-    with database.snapshot(db), closing(Graph(path, at)) as graph:
+    with database.snapshot(db), closing(Graph(path, at, FILLING)) as graph:
         expected, done = shared.size(db), 0
-        for rows in graph.load(shared.nodes(db), shared.intervals(db)):
+        everything = shared.Everything(db)
+        for rows in graph.load(everything.intervals(), everything.nodes()):
             done += rows
             progress(done, max(done, expected))
         meta = described(db, rules)

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,20 +25,22 @@ import pyarrow as pa  # type: ignore[import-untyped]  # it ships none
 
 from graphsvc import resources
 from graphsvc.model import EdgeType
-from graphsvc.store.edges.shared import Changes, Interval, Node, Tally
+from graphsvc.store.edges.intervals import Interval
+from graphsvc.store.edges.shared import Changes, Node, Tally
 
 POOL: Final = 256 << 20  # bytes of pages in memory
+FILLING: Final = 512 << 20  # while a new file is filled: a COPY of so many rows needs it
+_TOGETHER: Final = 1_000_000  # rows of a table that are copied at once; half as many each take twice as long in all
 LARGEST: Final = 2 << 30  # bytes of a database; as much address space is taken
 LOG: Final = (
     512 << 10
 )  # bytes that are written before they go into the file; till then each write keeps pages in memory
 THREADS: Final = 2
 LONGEST_PATH: Final = 10_000  # edges; Kuzu itself stops at 30
-_TOGETHER: Final = 1_000_000  # rows that are copied at once
 _WRITE_MS: Final = 600_000
 DDL: Final = "schema/kuzu/graph.cypher"
-_NODE: Final = [item.name for item in fields(Node)]
-_ABOUT_EDGE: Final = [item.name for item in fields(Interval) if item.name not in {"type", "source", "target"}]
+_NODE: Final = Node._fields
+_ABOUT_EDGE: Final = [name for name in Interval._fields if name not in {"type", "source", "target"}]
 _NUMBERS: Final = frozenset({"number", "begin_event", "end_event"})
 _LOCKED: Final = "Could not set lock on file"
 _REFUSED: Final = re.compile(r"(Binder|Parser|Catalog|Conversion|Overflow|Function) exception|Interrupted")
@@ -86,14 +88,14 @@ class Graph:
     The graph must be closed after Failed. Refused leaves it usable, on a new connection.
     """
 
-    def __init__(self, path: Path, at: At = nowhere) -> None:
+    def __init__(self, path: Path, at: At = nowhere, pool: int = POOL) -> None:
         """Open a file, or begin one; raise Locked or Failed. `at` is told each step of what is written."""
         self._at = at
         self._prepared: dict[str, kuzu.PreparedStatement] = {}
         with _failing():
             self._database = kuzu.Database(
                 path,
-                buffer_pool_size=POOL,
+                buffer_pool_size=pool,
                 max_db_size=LARGEST,
                 max_num_threads=THREADS,
                 checkpoint_threshold=LOG,
@@ -161,7 +163,7 @@ class Graph:
         return Meta(**found[0]) if found else None
 
     def tallies(self) -> dict[str, Tally]:
-        """Count what the file holds, as `shared.tallies` does. Every value of every row is read for it."""
+        """Count what the file holds, as `shared.Everything.tallies` does. Every value of every row is read for it."""
         sizes = " + ".join(f"coalesce(size(n.{name}), 0)" for name in _NODE if name not in _NUMBERS)
         found = self._rows(
             "MATCH (n:Node) RETURN"
@@ -183,13 +185,13 @@ class Graph:
             self._connection.execute("BEGIN TRANSACTION")
             self._at("batch begun")
             if changes.nodes:
-                self._connection.execute(_MERGE, {"rows": [asdict(node) for node in changes.nodes]})
+                self._connection.execute(_MERGE, {"rows": [node._asdict() for node in changes.nodes]})
             self._at("nodes written")
             for kind, source, target in changes.redrawn:
                 self._connection.execute(self._statement(_DELETE[kind]), {"source": source, "target": target})
             self._at("edges removed")
             for one in changes.intervals:
-                told = {name: value for name, value in asdict(one).items() if name != "type"}
+                told = {name: value for name, value in one._asdict().items() if name != "type"}
                 result = self._connection.execute(self._statement(_CREATE[one.type]), told)
                 if isinstance(result, list) or not result.has_next():
                     raise Failed(f"an end of an edge is missing: of one {one.type}")
@@ -199,34 +201,33 @@ class Graph:
             self._connection.execute("COMMIT")
         self._at("batch committed")
 
-    def load(self, nodes: Iterable[Sequence[Node]], intervals: Iterable[Sequence[Interval]]) -> Iterator[int]:
-        """Fill a new file, page by page; yield how many rows each page had. Only a whole file is to be used."""
+    def load(self, intervals: Iterable[Sequence[Interval]], nodes: Iterable[Sequence[Node]]) -> Iterator[int]:
+        """Fill a new file, page by page; yield how many rows each page had. Only a whole file is to be used.
+
+        Edges are read before the nodes, held (about 150 bytes each), and copied behind them.
+        """
         with _failing():
             self._connection.set_query_timeout(_WRITE_MS)
             self._connection.execute(resources.text(DDL))
         self._at("file begun")
-        yield from self._load(([("Node", page)] for page in nodes), _NODE)
+        held: dict[str, list[pa.Table]] = {}
+        for page in intervals:
+            by_type: dict[EdgeType, list[Interval]] = {}
+            for one in page:
+                by_type.setdefault(one.type, []).append(one)
+            for kind, edges in by_type.items():
+                held.setdefault(kind.upper(), []).append(_table(Interval._fields, edges).drop_columns("type"))
+            yield len(page)
+        listed: list[pa.Table] = []
+        for these in nodes:
+            listed.append(_table(Node._fields, these))
+            yield len(these)
+        if listed:
+            self._copy("Node", listed)
         self._at("nodes loaded")
-        by_type = (
-            [(kind.upper(), [edge for edge in page if edge.type == kind]) for kind in EdgeType] for page in intervals
-        )
-        yield from self._load(by_type, ["source", "target", *_ABOUT_EDGE])
+        for table, rows in held.items():
+            self._copy(table, rows)
         self._at("edges loaded")
-
-    def _load(
-        self, pages: Iterable[Sequence[tuple[str, Sequence[Node] | Sequence[Interval]]]], names: Sequence[str]
-    ) -> Iterator[int]:
-        """Copy rows into their tables, many at once: each COPY leaves behind what it rewrote of the one before."""
-        waiting: dict[str, list[pa.Table]] = {}
-        for page in pages:
-            for table, rows in page:
-                if rows:
-                    waiting.setdefault(table, []).append(_table(names, rows))
-                if sum(map(len, waiting.get(table, ()))) >= _TOGETHER:
-                    self._copy(table, waiting.pop(table))
-            yield sum(len(rows) for _, rows in page)
-        for table, held in waiting.items():
-            self._copy(table, held)
 
     def stamp(self, meta: Meta) -> None:
         """Say what a file that was filled holds, and bring all of it into the file."""
@@ -236,8 +237,10 @@ class Graph:
             self._connection.execute("CHECKPOINT")
 
     def _copy(self, table: str, held: Sequence[pa.Table]) -> None:
+        rows = pa.concat_tables(held)
         with _failing():
-            self._connection.execute(f"COPY {table} FROM $rows", {"rows": pa.concat_tables(held)})
+            for start in range(0, len(rows), _TOGETHER):
+                self._connection.execute(f"COPY {table} FROM $rows", {"rows": rows.slice(start, _TOGETHER)})
 
     def _rows(self, text: str) -> list[dict[str, Any]]:
         return self.ask(text, {}, most=1_000, timeout_ms=_WRITE_MS)[0]
@@ -265,8 +268,10 @@ def _failing() -> Iterator[None]:
 
 def _table(names: Sequence[str], rows: Sequence[Node] | Sequence[Interval]) -> pa.Table:
     """Return rows as Kuzu copies them."""
-    kinds = {name: pa.int64() if name in _NUMBERS else pa.string() for name in names}
-    return pa.table({name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()})
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return pa.table(
+        {name: pa.array(values, pa.int64() if name in _NUMBERS else pa.string()) for name, values in columns}
+    )
 
 
 def _typed(name: str, value: str) -> str:

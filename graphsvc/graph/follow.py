@@ -146,7 +146,7 @@ class Follower:
             return "another version made it"
         if self._meta.ledger != shared.ledger(db, self._meta.position) or self._meta.position > now.position:
             return "it tells of another ledger"
-        tallies = shared.tallies(db)
+        tallies = shared.Everything(db).tallies()
         self._size = sum(one.rows for one in tallies.values())
         if not self._catch_up(db, graph, now):
             return "much happened meanwhile"

@@ -153,13 +153,13 @@ def path(
         known = ends.named(db, viewer, nodes, then)
         steps = {node: number for number, node in enumerate(nodes)} if mode is PathMode.SHORTEST else here.depth
         edges = [
-            one.edge
+            one
             for node, listed in _beside(near, nodes).items()
             for one in listed
             if one.other in known and direction in {one.side, Direction.BOTH}
             and _leads(mode, node, one.other, steps, there.depth, length)
         ]  # fmt: skip
-        unique = {(one.type, one.src_type, one.src, one.dst_type, one.dst): one for one in edges}
+        unique = {(one.type, one.ends): one for one in edges}
         return PathSet(
             mode=mode,
             length=shortest,
@@ -172,10 +172,9 @@ def path(
 
 def _beside(near: Neighbours, nodes: Sequence[Key]) -> dict[Key, list[Neighbour]]:
     """Read the edges between nodes: of those with few all at once, of the others one by one."""
-    degrees = near.degrees(nodes)
-    few = [node for node in nodes if node in degrees and degrees[node].upstream + degrees[node].downstream <= _FEW]
-    others = {node: near.between(node, [one for one in nodes if one != node]) for node in set(nodes) - set(few)}
-    return {**near.beside(few), **others}
+    few = near.around(near.few(nodes, _FEW))
+    others = {node: near.between(node, [one for one in nodes if one != node]) for node in set(nodes) - few.keys()}
+    return {**{node: around.neighbours for node, around in few.items()}, **others}
 
 
 def _leads(mode: PathMode, node: Key, other: Key, near: Mapping[Key, int], far: Mapping[Key, int], length: int) -> bool:

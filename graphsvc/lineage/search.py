@@ -18,7 +18,7 @@ from graphsvc.store.edges.walk import START, Degree, Key, Mark, Neighbour, Neigh
 SIDES: Final = (Direction.UPSTREAM, Direction.DOWNSTREAM)
 _FEW, _PAGE = 4, 256  # neighbours that are looked at first, and then, for one that was not met
 _CHUNK: Final = 128  # nodes whose neighbours are read together
-_SMALL: Final = 2  # rounds in which a node shows all its neighbours on a side, for them to be read at once
+_MANY: Final = 400  # edges of a node; those of one with more are not read at once
 
 
 class Search:
@@ -69,18 +69,20 @@ class Search:
 
     def degrees(self, nodes: Sequence[Key]) -> dict[Key, Degree]:
         """Count the edges of nodes."""
-        missing = [node for node in nodes if node not in self._degrees]
-        found = self._near.degrees(missing) if missing else {}
-        self._degrees.update({node: found.get(node, Degree()) for node in missing})
+        self.read(nodes)
         return {node: self._degrees[node] for node in nodes}
 
     def read(self, nodes: Sequence[Key]) -> None:
-        """Read the neighbours of those of the nodes that do not have very many."""
-        missing = [node for node in nodes if node not in self._beside]
-        counts = self.degrees(missing)
-        small = [node for node in missing if counts[node].upstream + counts[node].downstream <= _SMALL * self._fanout]
-        found = self._near.beside(small) if small else {}
-        self._beside.update({node: found.get(node, []) for node in small})
+        """Read the neighbours of nodes; of those with very many only how many they are."""
+        missing = [node for node in nodes if node not in self._degrees]
+        if not missing:
+            return
+        for node, around in self._near.around(self._near.few(missing, _MANY)).items():
+            self._beside[node], self._degrees[node] = around.neighbours, around.degree
+        many = [node for node in missing if node not in self._degrees]
+        if many:
+            found = self._near.degrees(many)
+            self._degrees.update({node: found.get(node, Degree()) for node in many})
 
     def back(self, node: Key, index: dict[Key, int]) -> list[Neighbour]:
         """List the edges of a node to nodes that were met before it."""
@@ -117,7 +119,8 @@ class Search:
         """Meet the next neighbours of a node on one side, behind a mark."""
         listed = self._beside.get(node)
         if listed is not None:
-            behind = [one for one in listed if one.side is side and one.mark > mark]
+            down = side is Direction.DOWNSTREAM
+            behind = [one for one in listed if one.down is down and (mark is START or one.mark > mark)]
         else:
             behind = self._near.behind(node, side, mark, self._fanout + 1, self._degrees[node].types)
         depth = self.depth[node] + 1

@@ -23,18 +23,19 @@ from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.lineage.answer import Freshness, Lineage, Link, Reason, Truncation, Vertex
 from graphsvc.lineage.cycles import strongly_connected
 from graphsvc.lineage.search import Search
-from graphsvc.model import CAUSE_FIRST, Direction, Edge
+from graphsvc.model import Direction
 from graphsvc.store import events
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.edges import ends
 from graphsvc.store.edges.ends import End
-from graphsvc.store.edges.walk import Filter, Key, Moment, Neighbours, changed_behind
+from graphsvc.store.edges.walk import Filter, Key, Moment, Neighbour, Neighbours, changed_behind
 from graphsvc.store.visibility import Viewer
 
 DEPTH: Final = 2
 MAX_DEPTH: Final = 10_000
 MAX_WALKED: Final = 50_000  # nodes behind which a walk does not go on: narrower questions do
 FRONTIER: Final = 20  # ids of it that an answer tells
+_CHUNK: Final = 32  # nodes whose neighbours are read together: there may be room for a few more only
 _EVENT: Final = re.compile(r"event-([0-9]{1,18})")
 
 
@@ -129,19 +130,16 @@ class _Page:
     """What one answer holds: nodes, the edges of each to those before it, and where the next one goes on."""
 
     nodes: list[Key] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[Neighbour] = field(default_factory=list)
     reasons: dict[Reason, None] = field(default_factory=dict)
     next: _Place | None = None
     waiting: list[Key] = field(default_factory=list)
 
     def needed(self, search: Search) -> list[Key]:
         """List the nodes that the answer names."""
-        sources, targets = (
-            ((one.src_type, one.src) for one in self.edges),
-            ((one.dst_type, one.dst) for one in self.edges),
-        )
+        ends = (node for one in self.edges for node in (one.near, one.other))
         ways = (search.via[node] for node in self.nodes if node in search.via)
-        return list(dict.fromkeys([search.order[0], *self.nodes, *sources, *targets, *ways, *self.waiting]))
+        return list(dict.fromkeys([search.order[0], *self.nodes, *ends, *ways, *self.waiting]))
 
 
 def _page(search: Search, budget: Budget, place: _Place) -> _Page:
@@ -152,10 +150,11 @@ def _page(search: Search, budget: Budget, place: _Place) -> _Page:
     until = time.monotonic() + budget.deadline_ms / 1000  # to pass over what was returned takes what it takes
     in_time = search.grow(place.nodes, until) and search.drain(place.nodes + budget.nodes, until)
     chosen = search.order[first : place.nodes + budget.nodes]
-    search.read(chosen)
     index = {node: number for number, node in enumerate(search.order)}
     reached, skipped = place.nodes, place.edges
-    for node in chosen:
+    for number, node in enumerate(chosen):
+        if number % _CHUNK == 0:
+            search.read(chosen[number : number + _CHUNK])
         back = search.back(node, index)[skipped:]
         room = budget.edges - len(page.edges)
         if len(back) > room and (page.nodes or page.edges):
@@ -164,7 +163,7 @@ def _page(search: Search, budget: Budget, place: _Place) -> _Page:
         if not skipped:
             page.nodes.append(node)
             reached = index[node] + 1
-        page.edges += [one.edge for one in back[:room]]
+        page.edges += back[:room]
         if len(back) > room:
             page.reasons[Reason.EDGES] = None
             page.next = _Place(place.position, reached, skipped + room)
@@ -189,10 +188,13 @@ def _page(search: Search, budget: Budget, place: _Place) -> _Page:
 def _beyond(search: Search, until: float, page: _Page) -> list[Key]:
     """List the first nodes at the greatest depth that have more behind them; note when that could not be told."""
     found: list[Key] = []
-    for node in search.last():
+    last = search.last()
+    for number, node in enumerate(last):
         if time.monotonic() > until:
             page.reasons[Reason.DEADLINE] = None
             break
+        if number % _CHUNK == 0:
+            search.read(last[number : number + _CHUNK])
         if search.beyond(node):
             page.reasons[Reason.DEPTH] = None
             found.append(node)
@@ -246,27 +248,28 @@ def _answer(
     )
 
 
-def link(one: Edge, known: Mapping[Key, End]) -> Link:
+def link(one: Neighbour, known: Mapping[Key, End]) -> Link:
     """Return an edge as it is answered."""
+    source, target = one.ends
+    rule, confidence, begin_at, end_event, end_at = one.about[-5:]
     return Link(
         type=one.type,
-        source=ID(known[one.src_type, one.src].id),
-        target=ID(known[one.dst_type, one.dst].id),
-        rule=one.rule,
-        confidence=one.confidence,
+        source=ID(known[source].id),
+        target=ID(known[target].id),
+        rule=rule,
+        confidence=confidence,
         begin_event=Long(one.begin_event),
-        begin_at=DateTime(one.begin_at),
-        end_event=Long(one.end_event) if one.end_event is not None else None,
-        end_at=DateTime(one.end_at) if one.end_at is not None else None,
+        begin_at=DateTime(begin_at),
+        end_event=Long(end_event) if end_event is not None else None,
+        end_at=DateTime(end_at) if end_at is not None else None,
     )
 
 
-def _results(edges: Sequence[Edge]) -> dict[Key, list[Key]]:
+def _results(edges: Sequence[Neighbour]) -> dict[Key, list[Key]]:
     """Return what comes of each node, from cause to result."""
     after: dict[Key, list[Key]] = {}
     for one in edges:
-        source, target = (one.src_type, one.src), (one.dst_type, one.dst)
-        cause, result = (source, target) if one.type in CAUSE_FIRST else (target, source)
+        cause, result = one.ways
         after.setdefault(cause, []).append(result)
     return after
 

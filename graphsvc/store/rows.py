@@ -75,6 +75,11 @@ def put(db: Connection, row: Row) -> None:
     db.execute(_UPSERTS[type(row)], [_value(item.name, getattr(row, item.name)) for item in fields(row)])
 
 
+def every(db: Connection, kind: type[Row]) -> Iterator[sqlite3.Row]:
+    """Read the whole table of one type of rows."""
+    return iter(db.execute(f"SELECT * FROM {TABLES[kind][0]}"))
+
+
 def version(db: Connection) -> str | None:
     """Return the version of the rules that wrote the projections; None when nothing says so."""
     row = db.execute("SELECT version FROM read_models WHERE name = 'projections'").fetchone()

@@ -65,3 +65,9 @@ def any_hidden(db: Connection, viewer: Viewer) -> bool:
         [*project, *values],
     ).fetchone()
     return row is not None
+
+
+def concealed(db: Connection, viewer: Viewer) -> set[int]:
+    """List the isolated events that the viewer may not see."""
+    condition, values = clause(viewer, "h.event")
+    return {event for (event,) in db.execute(f"SELECT h.event FROM hidden h WHERE NOT {condition}", values)}

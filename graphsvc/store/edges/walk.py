@@ -7,14 +7,13 @@ order of the index, so that the next few neighbours of a node with very many cos
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple
 
-from graphsvc.model import CAUSE_FIRST, Direction, Edge, EdgeType, NodeType
+from graphsvc.model import CAUSE_FIRST, Direction, EdgeType, NodeType
 from graphsvc.store.database import Connection
-from graphsvc.store.view import edge
 from graphsvc.store.visibility import Viewer, clause
 
 Key = tuple[NodeType, int]
@@ -22,16 +21,15 @@ Mark = tuple[str, str, int]  # of a neighbour in its order: edge type, type of t
 START: Final[Mark] = ("", "", 0)
 _KEY: Final = "g.src_type, g.src, g.type, g.dst_type, g.dst"
 _ENDS: Final = ("dst", "src")  # which end of an edge is the far one
-# Where the far end lies: an edge that runs from cause to result leads downstream to its target.
-_SIDES: Final = {
-    (far, str(kind)): Direction.DOWNSTREAM if (kind in CAUSE_FIRST) == (far == "dst") else Direction.UPSTREAM
-    for far in _ENDS
-    for kind in EdgeType
-}
-_BEGIN, _PLACE, _FAR = 7, len(fields(Edge)), len(fields(Edge)) + 1  # columns of a row that is read
+# Whether the far end lies towards results: an edge that runs from cause to result leads there to its target.
+_DOWN: Final = {far: {str(kind): (kind in CAUSE_FIRST) == (far == "dst") for kind in EdgeType} for far in _ENDS}
+_SIDE: Final = {True: Direction.DOWNSTREAM, False: Direction.UPSTREAM}
+_UNSEEN: Final = (0, False)
+_made: Final = tuple.__new__  # a third of what a named tuple takes to be made
 _NODES: Final = {str(kind): kind for kind in NodeType}
+_TYPES: Final = {str(kind): kind for kind in EdgeType}
 _NAMED: Final = (
-    "(SELECT json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS number FROM json_each(?)) f"
+    "(SELECT key, json_extract(value, '$[0]') AS kind, json_extract(value, '$[1]') AS number FROM json_each(?)) f"
 )
 
 
@@ -57,17 +55,34 @@ class Filter:
 
 
 class Neighbour(NamedTuple):
-    """An edge as seen from one of its ends. Its row is read when it is asked for: most are only passed over."""
+    """An edge as seen from one of its ends. In their order causes come first, and what has one mark is told apart."""
 
+    down: bool  # whether it leads towards results
+    type: EdgeType
+    kind: NodeType  # of the other end
+    place: int  # of the other end among those of its type
     other: Key
-    side: Direction  # upstream or downstream, never both
-    mark: Mark
-    begin: int
-    row: sqlite3.Row
+    begin_event: int
+    near: Key
+    about: Sequence[Any]  # ends with its rule, confidence, begin_at, end_event and end_at
 
     @property
-    def edge(self) -> Edge:
-        return edge(self.row)
+    def side(self) -> Direction:
+        return _SIDE[self.down]
+
+    @property
+    def mark(self) -> Mark:
+        return self.type, self.kind, self.place
+
+    @property
+    def ends(self) -> tuple[Key, Key]:
+        """The node it is written from, and the one it is written to."""
+        return (self.near, self.other) if self.down is (self.type in CAUSE_FIRST) else (self.other, self.near)
+
+    @property
+    def ways(self) -> tuple[Key, Key]:
+        """Its cause, and its result."""
+        return (self.near, self.other) if self.down else (self.other, self.near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,14 @@ class Degree:
     downstream: int = 0
     hidden: bool = False
     types: frozenset[str] = frozenset()  # of the edges that are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """All neighbours of a node, in order, and how many they are."""
+
+    neighbours: list[Neighbour]
+    degree: Degree
 
 
 class Neighbours:
@@ -94,6 +117,9 @@ class Neighbours:
         self._types = chosen.edges or tuple(EdgeType)
         self._tables = ("lineage_edges",) if moment.now else ("lineage_edges", "past_edges")
         self._conditions = {far: (self._where(far), self._shown(far), self._number(far)) for far in _ENDS}
+        self._about = self._columns()
+        # What assets are ordered by, and whether they are shown; of what is never shown, nothing.
+        self._assets: dict[int, tuple[int, bool]] = {}
 
     def degrees(self, nodes: Iterable[Key]) -> dict[Key, Degree]:
         """Count the edges of several nodes. One that was drawn again counts once."""
@@ -117,7 +143,7 @@ class Neighbours:
         types: dict[Key, set[str]] = {}
         for far, kind, number, relation, shown, edges in self._db.execute(" UNION ALL ".join(parts), values):
             key = _NODES[kind], number
-            side = _SIDES[far, relation] if shown else None
+            side = _SIDE[_DOWN[far][relation]] if shown else None
             counted = counts.setdefault(key, {})
             counted[side] = counted.get(side, 0) + edges
             if shown:
@@ -132,24 +158,75 @@ class Neighbours:
             for node, counted in counts.items()
         }
 
-    def beside(self, nodes: Iterable[Key]) -> dict[Key, list[Neighbour]]:
-        """List all neighbours of several nodes, each in order."""
-        named = _json(nodes)
-        values: list[object] = [named]
-        sources = [(far, f"{_NAMED} CROSS JOIN {{table}} g ON {_joined(far)}", values) for far in _ENDS]
-        found: dict[Key, list[Neighbour]] = {}
-        for one in self._read(sources):
-            row = one.row
-            near = (_NODES[row[1]], row[2]) if row[_FAR] == "dst" else (_NODES[row[3]], row[4])
-            found.setdefault(near, []).append(one)
-        return {node: self._ordered(listed) for node, listed in found.items()}
+    def few(self, nodes: Iterable[Key], most: int) -> list[Key]:
+        """List those of the nodes that have at most so many edges, whoever may see them."""
+        asked = list(nodes)
+        counts = " + ".join(
+            f"(SELECT COUNT(*) FROM (SELECT 1 FROM {table} g WHERE {_joined(far)} LIMIT ?))"
+            for table in self._tables
+            for far in _ENDS
+        )
+        limits = [most + 1] * (len(self._tables) * len(_ENDS))
+        rows = self._db.execute(f"SELECT f.key FROM {_NAMED} WHERE {counts} <= ?", [_json(asked), *limits, most])
+        return [asked[place] for (place,) in rows]
+
+    def around(self, nodes: Iterable[Key]) -> dict[Key, Around]:
+        """Read all neighbours of several nodes, which have few."""
+        asked = list(nodes)
+        named = _json(asked)
+        listed: list[list[Neighbour]] = [[] for _ in asked]
+        hidden: set[int] = set()
+        for far in _ENDS:
+            (where, values), (shown, visible), _ = self._conditions[far]
+            about, readers = self._about
+            down, assets = _DOWN[far], NodeType.ASSET
+            for table in self._tables:
+                # Whether an asset is shown is asked once an asset: many edges end at the same.
+                rows = self._rows(
+                    f"SELECT f.key, g.type, g.{far}_type, g.{far},"
+                    f" CASE WHEN g.{far}_type = 'asset' THEN 1 ELSE {shown} END, {about}"
+                    f" FROM {_NAMED} CROSS JOIN {table} g ON {_joined(far)} WHERE {where}",
+                    [*visible, *readers, named, *values],
+                )
+                places = self._places({row[3] for row in rows if row[2] == assets})
+                for row in rows:
+                    place, kind, other, number, seen, begin = row[:6]
+                    order, shows = places.get(number, _UNSEEN) if other == assets else (number, seen)
+                    if shows:
+                        end = _NODES[other]
+                        one = down[kind], _TYPES[kind], end, order, (end, number), begin, asked[place], row
+                        listed[place].append(_made(Neighbour, one))
+                    else:
+                        hidden.add(place)
+        return {node: self._around(listed[place], place in hidden) for place, node in enumerate(asked)}
+
+    def _around(self, listed: list[Neighbour], hidden: bool) -> Around:
+        ordered = self._ordered(listed)
+        downstream = sum(one[0] for one in ordered)
+        types = frozenset(one[1] for one in ordered)
+        return Around(ordered, Degree(len(ordered) - downstream, downstream, hidden, types))
+
+    def _places(self, assets: set[int]) -> Mapping[int, tuple[int, bool]]:
+        """Return what assets are ordered by, and whether the viewer may see them at the moment."""
+        if self._open:
+            return {asset: (asset, True) for asset in assets}
+        missing = sorted(assets - self._assets.keys())
+        if missing:
+            condition, values = clause(self._viewer, "v.event")
+            rows = self._db.execute(
+                "SELECT v.asset, MIN(v.event), MAX(v.event <= ? AND v.at <= ?) FROM json_each(?) j"
+                f" CROSS JOIN asset_versions v WHERE v.asset = j.value AND {condition} GROUP BY v.asset",
+                [*latest(self._moment), json.dumps(missing), *values],
+            )
+            self._assets |= {asset: (first, bool(shown)) for asset, first, shown in rows}
+        return self._assets
 
     def others(self, nodes: Iterable[Key], direction: Direction) -> dict[Key, list[Key]]:
         """List the other ends of the edges of several nodes, each once, in the order of their types and numbers."""
         named = _json(nodes)
         found: dict[Key, set[tuple[NodeType, int, int]]] = {}
         for far in _ENDS:
-            types = [one for one in self._types if direction in {_SIDES[far, one], Direction.BOTH}]
+            types = [one for one in self._types if direction in {_SIDE[_DOWN[far][one]], Direction.BOTH}]
             (where, values), (shown, more), (number, place) = self._conditions[far]
             near = _near(far)
             for table in self._tables:
@@ -167,7 +244,7 @@ class Neighbours:
         """List the next neighbours of one node on one side, behind a mark, in order; `types` has all of its edges."""
         listed: list[Neighbour] = []
         for kind in sorted(one for one in types if one >= mark[0]):
-            far = "dst" if _SIDES["dst", kind] is side else "src"
+            far = "dst" if _SIDE[_DOWN["dst"][kind]] is side else "src"
             number, values = self._conditions[far][2]
             near = _near(far)
             # A statement for each type, so that the index leads to the mark.
@@ -177,66 +254,57 @@ class Neighbours:
             )
             order = f" ORDER BY g.{far}_type, {number} LIMIT ?"
             behind = mark[1:] if kind == mark[0] else START[1:]
-            wanted = [(far, after, [*node, kind, *values, *behind])]
+            wanted = self._read(node, far, after, [*node, kind, *values, *behind], order, [*values, most])
             # What stands in both tables is one edge: edges are counted, not rows.
-            listed = self._ordered([*listed, *self._read(wanted, order, [*values, most])])
+            listed = self._ordered([*listed, *wanted])
             if len(listed) >= most:
                 break
         return listed[:most]
 
     def between(self, node: Key, others: Iterable[Key]) -> list[Neighbour]:
         """List the edges from one node to any of several others, and back, in order."""
-        named = _json(others)
-        sources = [
-            (
-                far,
-                f"{_NAMED} CROSS JOIN {{table}} g ON g.{_near(far)}_type = ? AND g.{_near(far)} = ?"
-                f" AND g.{far}_type = f.kind AND g.{far} = f.number",
-                [named, *node],
+        named, types = _json(others), json.dumps(self._types)
+        listed: list[Neighbour] = []
+        for far in _ENDS:
+            # The type is bound too, so that the index leads to each other node, however many the one has.
+            source = (
+                f"{_NAMED} CROSS JOIN json_each(?) t CROSS JOIN {{table}} g ON g.{_near(far)}_type = ?"
+                f" AND g.{_near(far)} = ? AND g.type = t.value AND g.{far}_type = f.kind AND g.{far} = f.number WHERE 1"
             )
-            for far in _ENDS
-        ]
-        return self._ordered(self._read(sources))
+            listed += self._read(node, far, source, [named, types, *node])
+        return self._ordered(listed)
 
     def _read(
-        self, sources: Sequence[tuple[str, str, list[object]]], order: str = "", last: Sequence[object] = ()
+        self, node: Key, far: str, source: str, own: Sequence[object], order: str = "", last: Sequence[object] = ()
     ) -> Iterator[Neighbour]:
-        """Read edges from sources, each with its far end and its parameters."""
-        parts: list[str] = []
-        values: list[object] = []
-        columns, readers = self._columns()
-        for far, source, own in sources:
-            (where, more), (shown, visible), (number, place) = self._conditions[far]
-            joined = "AND" if " WHERE " in source else "WHERE"
-            for table in self._tables:
-                # Of several intervals of one edge the newest, so that a limit counts edges.
-                newest, grouped = (
-                    (", MAX(g.begin_event)", f" GROUP BY {_KEY}") if table == "past_edges" else ("", ", 0")
-                )
-                grouped = grouped if newest else ""
-                parts.append(
-                    f"SELECT {columns}, {number} AS place, '{far}' AS far{newest or ', 0'}"
-                    f" FROM {source.format(table=table)} {joined} {where} AND {shown}{grouped}"
-                )
-                values += [*readers, *place, *own, *more, *visible]
-        if order:
-            parts = [f"SELECT * FROM ({part}{order})" for part in parts]
-            values = [one for part in _split(values, len(parts)) for one in (*part, *last)]
-        for row in self._db.execute(" UNION ALL ".join(parts), values):
-            kind, far = row[0], row[_FAR]
-            other, number = (_NODES[row[3]], row[4]) if far == "dst" else (_NODES[row[1]], row[2])
-            yield Neighbour((other, number), _SIDES[far, kind], (kind, other, row[_PLACE]), row[_BEGIN], row)
+        """Read edges of a node whose far end is that one, from a source with its WHERE."""
+        (where, more), (shown, visible), (number, numbering) = self._conditions[far]
+        about, readers = self._about
+        for table in self._tables:
+            # Of several intervals of one edge the newest, so that a limit counts edges.
+            newest, grouped = ("MAX(g.begin_event), ", f" GROUP BY {_KEY}") if table == "past_edges" else ("", "")
+            rows = self._rows(
+                f"SELECT {newest}g.type, g.{far}_type, g.{far}, {number}, {about} FROM {source.format(table=table)}"
+                f" AND {where} AND {shown}{grouped}{order}",
+                [*numbering, *readers, *own, *more, *visible, *last],
+            )
+            for row in rows:
+                kind, other, key, place, begin = row[-10:-5]
+                end = _NODES[other]
+                yield Neighbour(_DOWN[far][kind], _TYPES[kind], end, place, (end, key), begin, node, row)
+
+    def _rows(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Read rows as tuples: there are many."""
+        cursor = self._db.cursor()
+        cursor.row_factory = None
+        return cursor.execute(sql, values).fetchall()
 
     def _ordered(self, listed: Iterable[Neighbour]) -> list[Neighbour]:
-        """Sort neighbours, upstream first; of the intervals of one edge the newest stays."""
+        """Sort neighbours; of the intervals of one edge the newest stays."""
+        ordered = sorted(listed)
         if self._moment.now:
-            return sorted(listed, key=_order)
-        newest: dict[tuple[Mark, Key, Direction], Neighbour] = {}
-        for one in listed:
-            known = newest.get((one.mark, one.other, one.side))
-            if known is None or known.begin < one.begin:
-                newest[one.mark, one.other, one.side] = one
-        return sorted(newest.values(), key=_order)
+            return ordered
+        return [one for one, after in zip_longest(ordered, ordered[1:]) if after is None or one[:5] != after[:5]]
 
     def _where(self, far: str) -> tuple[str, list[object]]:
         """Which edges there are for the viewer at the moment, by type, whoever may see their other ends."""
@@ -283,14 +351,13 @@ class Neighbours:
         return f"g.end_event IS NULL OR NOT {condition}", values
 
     def _columns(self) -> tuple[str, list[object]]:
-        """The columns of an edge, without an end that the viewer may not see."""
+        """What an edge says beside its key, without an end that the viewer may not see."""
+        about = "g.begin_event, g.rule, g.confidence, g.begin_at"
+        if self._moment.now:
+            return f"{about}, NULL, NULL", []
         stands, values = self._stands()
-        ends = {"end_event", "end_at"} if not self._open else set()
-        shown = "CASE WHEN {stands} THEN NULL ELSE g.{name} END AS {name}"
-        names = [
-            shown.format(stands=stands, name=one.name) if one.name in ends else f"g.{one.name}" for one in fields(Edge)
-        ]
-        return ", ".join(names), values * len(ends)
+        ends = (f"CASE WHEN {stands} THEN NULL ELSE g.{name} END" for name in ("end_event", "end_at"))
+        return ", ".join([about, *ends]), values * 2
 
     def _there(self, far: str) -> tuple[list[str], list[object]]:
         """Whether the other end was there at the moment: an edge may be older than the file that its text names."""
@@ -349,16 +416,6 @@ def _joined(far: str) -> str:
 def latest(moment: Moment) -> tuple[int, str]:
     """Return the last position and the last time of a moment; what is behind all others where it does not say."""
     return moment.position if moment.position is not None else 2**62, moment.at or "~"
-
-
-def _order(one: Neighbour) -> tuple[bool, Mark, int]:
-    return one.side is Direction.DOWNSTREAM, one.mark, one.other[1]
-
-
-def _split(values: list[object], parts: int) -> Iterator[list[object]]:
-    """Cut a list into equal parts."""
-    size = len(values) // parts
-    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _json(nodes: Iterable[Key]) -> str:
