@@ -24,6 +24,7 @@ from graphsvc.graph.place import ask_anew, place
 from graphsvc.memory import capture, rebuild, record
 from graphsvc.memory.apply import VERSION
 from graphsvc.memory.erase import forget as erase
+from graphsvc.memory.erase.clean import clean
 from graphsvc.memory.erase.reach import Wanted
 from graphsvc.memory.record import Author, Change, Link
 from graphsvc.model import Entry, Event, EventKind, NodeType
@@ -573,6 +574,25 @@ def test_a_graph_that_is_asked_for_while_one_is_made_is_made_after_it(settings, 
     follower.step()
     assert where.doubt.exists()
     follower.step()
+    assert not where.doubt.exists()
+    follower.close()
+
+
+def test_a_graph_is_asked_for_once_however_long_it_takes(forget, settings, talk, db):
+    talk.user("hello")
+    talk.session("secret").user(SECRET)
+    where = place(settings)
+    follower = Follower(settings.database, where, VERSION, lambda **_: None)
+    follower.step()
+
+    done = forget(sessions=["secret"])
+    assert done.remains == ("the graph: who keeps it has not made it anew yet",)
+    asked = where.doubt.stat().st_ino
+    assert clean(db, patience_s=0) == done.remains
+    assert where.doubt.stat().st_ino == asked
+    follower.step()
+    assert holders(settings.home, CANARIES) == set()
+    assert clean(db, patience_s=0) == ()
     assert not where.doubt.exists()
     follower.close()
 

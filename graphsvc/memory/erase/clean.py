@@ -20,6 +20,7 @@ _LEFT: Final = {
     traces.LOG: "the log of the database",
     traces.COPIES: "copies that migrations made",
     traces.GRAPH: "the graph",
+    traces.ASKED: "the graph",
 }
 
 
@@ -33,7 +34,8 @@ def clean(db: Connection, *, patience_s: float = PATIENCE_S) -> tuple[str, ...]:
         traces.FILE: lambda: _file(db),
         traces.LOG: lambda: _log(db, patience_s),
         traces.COPIES: lambda: _copies(path),
-        traces.GRAPH: lambda: _graph(path.parent, patience_s),
+        traces.GRAPH: lambda: _graph(db, path.parent, patience_s),
+        traces.ASKED: lambda: _asked(path.parent, patience_s),
     }
     left: dict[str, str] = {}
     for name in traces.remains(db):
@@ -67,18 +69,25 @@ def _log(db: Connection, patience_s: float) -> str | None:
     return None if traces.empty_log(db, patience_s) else "somebody still reads what was stored before"
 
 
-def _graph(home: Path, patience_s: float) -> str | None:
-    """Remove the mirror; where a process keeps it, wait until that has made it anew."""
+def _graph(db: Connection, home: Path, patience_s: float) -> str | None:
+    """Remove the mirror; a process that keeps it is asked to make it anew."""
     where = Place(home / "graph")
     if clear(where):
         return None
-    if not where.doubt.exists():
-        ask_anew(where)
+    ask_anew(where)
+    traces.cleaned(db, traces.GRAPH, traces.ASKED)
+    why = _asked(home, patience_s)
+    if why is None:
+        traces.cleaned(db, traces.ASKED)
+    return why
+
+
+def _asked(home: Path, patience_s: float) -> str | None:
+    """Wait until the mirror was made anew, or nobody keeps it any more."""
+    where = Place(home / "graph")
     end = time.monotonic() + patience_s
-    while where.doubt.exists():
-        if clear(where):
-            return None
+    while where.doubt.exists() and not clear(where):
         if time.monotonic() > end:
-            return "the service has not made it anew yet"
+            return "who keeps it has not made it anew yet"
         time.sleep(_POLL_S)
     return None

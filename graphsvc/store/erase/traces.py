@@ -14,6 +14,7 @@ from typing import Final
 from graphsvc.store.database import BUSY_MS, BusyError, Connection, transaction
 
 FILE, LOG, COPIES, GRAPH = "file", "log", "copies", "graph"
+ASKED: Final = "asked"  # the graph, which the process that keeps it was asked to make anew
 ALL: Final = (FILE, LOG, COPIES, GRAPH)  # in the order in which they are cleaned
 _ISOLATED: Final = "isolated"
 _SALT: Final = 32  # bytes
@@ -81,15 +82,15 @@ def was_isolated(db: Connection, session: str) -> bool:
 
 
 def remains(db: Connection) -> tuple[str, ...]:
-    """Return which of ALL are to be cleaned still."""
+    """Return which of ALL are to be cleaned still; ASKED may stand in the place of the graph."""
     row = db.execute("SELECT remains FROM forgetting").fetchone()
     return tuple(json.loads(row["remains"])) if row else ()
 
 
-def cleaned(db: Connection, step: str) -> None:
-    """Note that one of ALL is clean."""
+def cleaned(db: Connection, step: str, then: str | None = None) -> None:
+    """Note that a step is done, and which one comes in its place."""
     with transaction(db):
-        left = [one for one in remains(db) if one != step]
+        left = [one for one in (*remains(db), then) if one not in {step, None}]
         db.execute("UPDATE forgetting SET remains = ?", (json.dumps(left),))
 
 
