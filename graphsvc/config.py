@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from graphsvc.errors import InvalidInput
+from graphsvc.errors import InvalidInput, StoreError
 
 DURABILITIES: Final = {"normal": "NORMAL", "full": "FULL"}
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -65,10 +66,37 @@ def from_environment(env: Mapping[str, str] = os.environ) -> Settings:
 
 
 def make_home(settings: Settings) -> None:
-    """Create the home with mode 0700, whatever the umask."""
-    if not settings.home.is_dir():
-        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings.home.chmod(0o700)
+    """Create the home with mode 0700, whatever the umask; raise StoreError for one that others may look into.
+
+    A folder of one's own with nothing in it is closed to others: nobody has read anything there.
+    """
+    home = settings.home
+    if not home.is_dir():
+        missing = [folder for folder in home.parents if not folder.exists()]
+        for folder in (*reversed(missing), home):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        home.chmod(0o700)
+        return
+    loose = loose_home(home)
+    if loose is None:
+        return
+    if home.stat().st_uid == os.geteuid() and not any(home.iterdir()):
+        home.chmod(0o700)
+        return
+    problem, todo = loose
+    raise StoreError(f"{problem}: {todo}")
+
+
+def loose_home(home: Path) -> tuple[str, str] | None:
+    """Say why a home is not the user's own alone, and what to do about it; None when it is."""
+    found = home.stat()
+    if found.st_uid != os.geteuid():
+        return f"{home} belongs to another user (uid {found.st_uid})", "set GRAPHSVC_HOME to a folder of yours"
+    if found.st_mode & 0o077:
+        can = "write to" if found.st_mode & 0o022 else "look into"
+        problem = f"others can {can} {home} (mode {found.st_mode & 0o777:04o})"
+        return problem, f"chmod -R go= {shlex.quote(str(home))}"
+    return None
 
 
 def _origins(listed: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,3 +137,11 @@ def serving(forks: Forks, home: Path, port: int = 0, before: str = "", **env: st
         yield Served(process, told["url"], Path(told["token_file"]).read_text().strip())
     finally:
         process.close()
+
+
+def wait_for(true: Callable[[], bool], seconds: float = 30) -> None:
+    """Return as soon as it is true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -234,6 +234,9 @@ def test_every_code_of_a_rejected_event_is_one_of_the_table_in_its_description(a
     met += rejected(event("h"))
     of_another = ask(CAPTURE, asker=Asker(session_id="s1"), events=[event("i", session_id="s2")])
     met += [one["code"] for one in of_another["data"]["capture"]["rejected"]]
+    imports.resume(db, "/srv/p", utc_text(clock()))
+    ask('mutation { forget(ids: ["event-1"], confirm: true) { ... on Forgotten { done } } }')
+    met += rejected(event("goal", **goal))
 
     assert met[:2] == ["invalid-input", "invalid-input"]
     assert set(met) == table

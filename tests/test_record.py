@@ -35,7 +35,8 @@ from graphsvc.store.visibility import Viewer
 
 PROJECT = "/srv/talk/harbor"
 CAFE = "/home/demo/harbor-cafe"
-DOCUMENTS = resources.names("queries/record", ".graphql")
+# What is stated; to forget is no statement.
+DOCUMENTS = [name for name in resources.names("queries/record", ".graphql") if not name.endswith("/forget.graphql")]
 # Machine and step → its mutation. A candidate expires by rule only.
 MUTATIONS = {
     ("decision", "activate"): "decision_activate",

@@ -23,6 +23,7 @@ from graphsvc.errors import StoreError
 from graphsvc.graph import build
 from graphsvc.graph.driver import FILLING, Graph
 from graphsvc.graph.mirror import Mirror, kept
+from graphsvc.graph.place import remove
 from graphsvc.lineage.answer import Lineage
 from graphsvc.lineage.walk import Asked, Budget, lineage
 from graphsvc.memory import rebuild
@@ -156,7 +157,7 @@ class Bench:
                 pass
             graph.stamp(build.described(db, VERSION))
         other = time.perf_counter() - begun
-        build.remove(bare)
+        remove(bare)
         return self._ratio("rebuild of the mirror", rows / ours, "rows/s", "a bare Arrow COPY", rows / other, ">= 0.5")
 
     def _cypher(self, db: Connection) -> Figure:
@@ -168,7 +169,7 @@ class Bench:
                 named = ends.named(db, self._viewer, [root], Moment())[root].id
                 ours.append(_fastest(partial(lineage, db, self._viewer, root, NEAR)))
                 others.append(_fastest(partial(_in_cypher, graph, named)))
-        build.remove(self._graph)
+        remove(self._graph)
         return self._ratio("Cypher, the same", fmean(others), "ms", "lineage", fmean(ours), ">= 10")
 
     def _lag(self, db: Connection) -> Figure:

@@ -87,7 +87,11 @@ def _home(settings: Settings) -> Findings:
             "home", "fail", f"{home} is no folder that you can write", "set GRAPHSVC_HOME to one that you can"
         )
         return
-    wrong = [path for path in (home, *sorted(home.iterdir())) if _open_to_others(path)]
+    loose = config.loose_home(home)
+    if loose is not None:
+        yield Finding("home", "fail", *loose)
+        return
+    wrong = [path for path in (home, *sorted(home.rglob("*"))) if _open_to_others(path)]
     if wrong:
         more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
         yield Finding("home", "fail", f"open to others: {wrong[0]}{more}", f"chmod -R go= {shlex.quote(str(home))}")
@@ -271,7 +275,20 @@ def _pauses(db: Connection) -> Findings:
         yield Finding("pause", "ok", "nothing is paused")
 
 
-_TABLES: Final[tuple[Callable[[Connection], Findings], ...]] = (_triggers, _tables, _index, _gaps, _pauses)
+def _forgotten(db: Connection) -> Findings:
+    from graphsvc.memory.erase import clean
+    from graphsvc.store.erase import traces
+
+    if remains := traces.remains(db):
+        found = f"bytes of what was forgotten are still in {clean.told(remains)}"
+        yield Finding("forgotten", "warn", found, "any other command removes them, and so does the service")
+    else:
+        yield Finding("forgotten", "ok", "nothing of it is in any file")
+
+
+_TABLES: Final[tuple[Callable[[Connection], Findings], ...]] = (
+    *(_triggers, _tables, _index, _gaps, _pauses, _forgotten),
+)
 
 
 def _replayed(settings: Settings) -> Findings:

@@ -38,9 +38,16 @@ _CAFE: Final = "/home/demo/harbor-cafe"  # the project of the demo conversations
 @click.option("--format", "format_", metavar="FORMAT", help="Read as this format; default: by content.")
 @click.option("--yes", is_flag=True, help="Import all histories found, without asking.")
 @click.option("--demo", "or_demo", is_flag=True, help="Show the demo when no history is found.")
+@click.option("--again", is_flag=True, help="Store again what was forgotten.")
 @as_json
 def import_(
-    paths: tuple[Path, ...], project: str | None, format_: str | None, yes: bool, or_demo: bool, as_json: bool
+    paths: tuple[Path, ...],
+    project: str | None,
+    format_: str | None,
+    yes: bool,
+    or_demo: bool,
+    again: bool,
+    as_json: bool,
 ) -> None:
     """Import conversations from files and folders; without a PATH, the histories found on this machine.
 
@@ -50,7 +57,7 @@ def import_(
     graphsvc import talk.jsonl --format neutral
 
     The format is found by content. A line that cannot be read is a gap: it is reported, the rest is imported.
-    Importing again adds nothing, and picks up where a growing file ended.
+    Importing again adds nothing, and picks up where a growing file ended. What was forgotten stays out, and is counted.
     """
     missing = next((path for path in paths if not os.path.exists(path)), None)  # noqa: PTH110 # Path's may raise
     if missing is not None:
@@ -64,7 +71,7 @@ def import_(
         elif as_json:
             line(_import([], project, format_).to_json())
         return
-    report = _import(paths or found, project, format_)
+    report = _import(paths or found, project, format_, again=again)
     if as_json:
         line(report.to_json())
         return
@@ -83,8 +90,9 @@ def import_(
 
 
 @click.command(cls=Command, short_help="Store neutral events from standard input.")
+@click.option("--again", is_flag=True, help="Store again what was forgotten.")
 @as_json
-def capture(as_json: bool) -> None:
+def capture(again: bool, as_json: bool) -> None:
     """Read neutral events on standard input, one JSON a line, and store them.
 
     \b
@@ -92,6 +100,7 @@ def capture(as_json: bool) -> None:
 
     Each line has session_id, kind, origin and body; ts, project, cwd, actor and meta are optional.
     A bad line is rejected with its number and the reason, the others are stored. Exit 2 if any was rejected.
+    What was forgotten stays out, and is counted.
     What graphsvc export wrote is stored as it stood there:
 
     \b
@@ -101,23 +110,28 @@ def capture(as_json: bool) -> None:
     from graphsvc.memory import rebuild
     from graphsvc.recall import index
 
-    accepted = duplicates = position = 0
+    accepted = duplicates = forgotten = position = 0
     rejected: list[dict[str, object]] = []
     with closing(rebuild.connect(config.from_environment())) as db:
         for batch in _batches(sys.stdin.buffer, rejected):
-            done = memory.capture(db, [event for _, event in batch])
+            done = memory.capture(db, [event for _, event in batch], again=again)
             index.catch_up(db, _INDEX_MS)  # what was stored is searchable at once
             accepted, duplicates, position = accepted + done.accepted, duplicates + done.duplicates, done.position
+            forgotten += sum(bad.code == "forgotten" for bad in done.rejected)
             rejected += [
-                {"line": batch[bad.index][0], "code": bad.code, "message": bad.message} for bad in done.rejected
+                {"line": batch[bad.index][0], "code": bad.code, "message": bad.message}
+                for bad in done.rejected
+                if bad.code != "forgotten"
             ]
     rejected.sort(key=lambda bad: int(str(bad["line"])))
     if as_json:
-        line({"accepted": accepted, "duplicates": duplicates, "rejected": rejected, "position": position})
+        counts = {"accepted": accepted, "duplicates": duplicates, "forgotten": forgotten}
+        line({**counts, "rejected": rejected, "position": position})
     else:
         for bad in rejected:
             click.echo(f"line {bad['line']}: {printable(str(bad['message']))}", err=True)
-        click.echo(f"{accepted} stored, {duplicates} known, {len(rejected)} rejected")
+        stays = f", {forgotten} forgotten" if forgotten else ""
+        click.echo(f"{accepted} stored, {duplicates} known, {len(rejected)} rejected{stays}")
     sys.exit(2 if rejected else 0)
 
 
@@ -334,7 +348,7 @@ def _history(found: Found) -> tuple[object, ...]:
     return (found.host, found.sessions, render.size(found.bytes), newest, str(found.path), note)
 
 
-def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> Report:
+def _import(paths: Sequence[Path], project: str | None, format_: str | None, *, again: bool = False) -> Report:
     """Import files and folders in the order given, with a bar when somebody watches."""
     from graphsvc import clock, render
     from graphsvc.importers import run
@@ -350,14 +364,14 @@ def _import(paths: Sequence[Path], project: str | None, format_: str | None) -> 
     ):
 
         def keep(batch: Sequence[Event]) -> memory.Captured:
-            done = memory.capture(db, batch, history=True)
+            done = memory.capture(db, batch, history=True, again=again)
             index.catch_up(db, _INDEX_MS)  # what is imported is searchable while the rest comes in
             return done
 
         return run.import_files(
             paths,
             capture=keep,
-            known=lambda path: imports.known(db, redact(path)),
+            known=lambda path: None if again else imports.known(db, redact(path)),
             record=lambda path, done: imports.record(db, redact(path), done, clock.utc_text(clock.system())),
             project=project,
             format=format_,
@@ -379,7 +393,7 @@ def _reported(report: Report) -> None:
     render.title(
         f"{report.files} files, {report.records} records: {report.events_added} events added, "
         f"{report.duplicates} known, {noise} noise, {unknown} of unknown types kept, {len(report.gaps)} gaps, "
-        f"{len(report.skipped)} skipped"
+        f"{len(report.skipped)} skipped" + (f", {report.forgotten} forgotten" if report.forgotten else "")
     )
     render.table(("kind", "events"), sorted(report.kinds.items()))
     names = list(report.sessions)

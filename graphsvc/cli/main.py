@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, bench, doctor, ingest, lists, operate, record
+from graphsvc.cli import ask, bench, doctor, forget, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
@@ -64,6 +64,8 @@ for _command in (
     ingest.export,
     ingest.pause,
     ingest.resume,
+    forget.forget,
+    forget.redact,
     ask.tool,
     ask.ls,
     ask.cd,

@@ -10,11 +10,11 @@ from typing import Final
 
 from graphsvc import resources
 from graphsvc.graph.driver import DDL, FILLING, At, Graph, Meta, nowhere
+from graphsvc.graph.place import remove
 from graphsvc.store import database, events
 from graphsvc.store.database import Connection
 from graphsvc.store.edges import shared
 
-SUFFIXES: Final = (".wal", ".shadow", ".tmp", "")  # what Kuzu adds to the name of a file
 SHAPE: Final = "1"  # of what `shared` reads; the tables of the mirror stand for themselves
 Progress = Callable[[int, int], None]  # rows written, rows expected
 
@@ -38,15 +38,3 @@ def described(db: Connection, rules: str) -> Meta:
     position = events.position(db)
     shape = hashlib.sha256(resources.text(DDL).encode()).hexdigest()[:12]
     return Meta(position=position, versions=f"{SHAPE}/{shape}/{rules}", ledger=shared.ledger(db, position))
-
-
-def remove(path: Path) -> None:
-    """Remove a graph file and what Kuzu keeps beside it."""
-    # The file goes last: without it, what is beside it means nothing.
-    for one in beside(path):
-        one.unlink(missing_ok=True)
-
-
-def beside(path: Path) -> list[Path]:
-    """List the files of a graph that are there, itself last."""
-    return [one for suffix in SUFFIXES if (one := path.with_name(path.name + suffix)).exists()]

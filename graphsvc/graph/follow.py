@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from graphsvc.graph import build
 from graphsvc.graph.driver import LARGEST, At, Failed, Graph, Locked, Meta, nowhere
-from graphsvc.graph.place import ASKED, Place
+from graphsvc.graph.place import ASKED, Place, beside, remove
 from graphsvc.store import database, events, rows
 from graphsvc.store.database import Connection
 from graphsvc.store.edges import shared
@@ -45,6 +45,7 @@ class Follower:
         self._db: Connection | None = None
         self._graph: Graph | None = None
         self._meta: Meta | None = None
+        self._doubt: int | None = None  # which doubt file was there when this step began, or was made in it
         self._size = 0  # rows of the graph
         self._begun = 0  # bytes of the file when it was opened or made
         self._newest = 0  # of the ledger, when it was looked at last
@@ -61,7 +62,8 @@ class Follower:
         db = self._open_store()
         if rows.version(db) != self._rules:
             raise Absent("the tables were written by other rules")
-        if self._place.doubt.exists():
+        self._doubt = self._doubted()
+        if self._doubt is not None:
             asked = self._place.doubt.read_bytes() == ASKED
             self._anew(db, "this was asked for" if asked else "it broke when it was used last", damaged=not asked)
         elif self._graph is None:
@@ -191,7 +193,7 @@ class Follower:
         try:
             meta = build.build(db, self._place.new, self._rules, self._progress, self._at)
         except Failed as error:
-            build.remove(self._place.new)
+            remove(self._place.new)
             raise Absent(f"it cannot be made: {error.kind}") from error
         self._at("file filled")
         self._set_aside(damaged=damaged)
@@ -211,18 +213,27 @@ class Follower:
         self._tell(state="building", done=done, expected=expected)
 
     def _set_aside(self, *, damaged: bool) -> None:
-        build.remove(self._place.damaged)
+        remove(self._place.damaged)
         if damaged and self._place.graph.exists():
-            for one in build.beside(self._place.graph):
+            for one in beside(self._place.graph):
                 one.replace(one.with_name(one.name.replace(self._place.graph.name, self._place.damaged.name, 1)))
-        build.remove(self._place.graph)
+        remove(self._place.graph)
 
     def _mark(self) -> None:
         with suppress(FileExistsError):
             os.close(os.open(self._place.doubt, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            self._doubt = self._doubted()
 
     def _trust(self) -> None:
-        self._place.doubt.unlink(missing_ok=True)
+        """Remove the doubt file, unless somebody has asked for a new graph meanwhile."""
+        if self._doubted() == self._doubt:
+            self._place.doubt.unlink(missing_ok=True)
+
+    def _doubted(self) -> int | None:
+        try:
+            return self._place.doubt.stat().st_ino
+        except FileNotFoundError:
+            return None
 
     def _close(self) -> None:
         if self._graph is not None:

@@ -67,6 +67,7 @@ class Report:
     records: int = 0
     events_added: int = 0  # rows of the ledger, events by rule included: the sum of `kinds`
     duplicates: int = 0
+    forgotten: int = 0  # events that were forgotten here, and stay out
     gaps: list[dict[str, str | int]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     sessions: dict[str, None] = field(default_factory=dict)  # in the order they were met
@@ -81,6 +82,7 @@ class Report:
             "records": self.records,
             "events_added": self.events_added,
             "duplicates": self.duplicates,
+            "forgotten": self.forgotten,
             "gaps": self.gaps,
             "skipped": self.skipped,
             "sessions": [storable(name) for name in self.sessions],
@@ -163,6 +165,7 @@ class _File:
     path: Path
     records: int = 0
     events: int = 0
+    forgotten: int = 0
     gaps: dict[int, str] = field(default_factory=dict)
     sessions: dict[str, None] = field(default_factory=dict)
     batch: list[tuple[int, Event]] = field(default_factory=list)
@@ -179,6 +182,7 @@ def _import(run: _Run, path: Path, stream: BinaryIO) -> None:
     done = run.known(key)
     if done and (done.size, done.mtime_ns) == (stat.st_size, stat.st_mtime_ns) and run.format in {None, done.format}:
         run.report.duplicates += done.events
+        run.report.forgotten += done.forgotten
     else:
         done = _read(run, path, stream)
         run.record(key, done)
@@ -209,6 +213,7 @@ def _read(run: _Run, path: Path, stream: BinaryIO) -> Done:
         format=head.format,
         records=file.records,
         events=file.events,
+        forgotten=file.forgotten,
         sessions=tuple(file.sessions),
         gaps=tuple(sorted((line, storable(reason)) for line, reason in file.gaps.items())),
     )
@@ -240,6 +245,10 @@ def _hand_over(run: _Run, file: _File, stream: BinaryIO) -> None:
         for rejected in captured.rejected:
             if rejected.code == "paused":  # not to be recorded is no fault of the file
                 run.report.noise["paused"] += 1
+                continue
+            if rejected.code == "forgotten":
+                run.report.forgotten += 1
+                file.forgotten += 1
                 continue
             file.gap(file.batch[rejected.index][0], f"{rejected.code}: {rejected.message}")
         file.events += captured.accepted + captured.duplicates

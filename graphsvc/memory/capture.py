@@ -39,6 +39,7 @@ from graphsvc.model import (
 )
 from graphsvc.store import events, imports, rows
 from graphsvc.store.database import Connection, transaction
+from graphsvc.store.erase import traces
 from graphsvc.store.view import View
 
 _ID: Final = re.compile(r"(?:event|asset|goal|decision|feedback|candidate|todo)-([0-9]{1,17})")
@@ -94,6 +95,7 @@ _CODES: Final[dict[type[GraphsvcError], str]] = {
 # What `Rejected.code` says, wherever an event is captured.
 CODES: Final = {
     "forbidden": "it is of another session than the one that captures",
+    "forgotten": "it was forgotten, and is not to come back",
     "invalid-input": "the event, or a value of it, is none that can be stored",
     "invalid-transition": "the record does not move that way from where it stands",
     "isolated-session": "an isolated session may not change what others see",
@@ -105,12 +107,17 @@ _REFUSALS: Final[tuple[type[GraphsvcError], ...]] = (*_CODES, Refused)
 
 
 def capture(
-    db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.system, history: bool = False
+    db: Connection,
+    batch: Sequence[Event],
+    *,
+    now: clock.Clock = clock.system,
+    history: bool = False,
+    again: bool = False,
 ) -> Captured:
     """Store a batch of events in one transaction; an event that cannot be stored is reported and changes nothing.
 
     `history`: the batch is what a host recorded. A state change that does not fit what is known is then kept as a raw
-    event that says why, because it happened and nothing may be lost.
+    event that says why, because it happened and nothing may be lost. `again`: what was forgotten is stored once more.
     """
     received_at = clock.utc_text(now())
     kinds: Counter[str] = Counter()
@@ -120,7 +127,7 @@ def capture(
     with transaction(db):
         for index, event in enumerate(batch):
             try:
-                number, added = _one(db, event, received_at, history=history)
+                number, added = _one(db, event, received_at, history=history, again=again)
             except _REFUSALS as error:
                 rejected.append(Rejected(index, code(error), str(error)))
                 kinds.update(str(one.kind) for one in getattr(error, "added", ()))
@@ -149,7 +156,9 @@ def code(error: GraphsvcError) -> str:
     return error.code if isinstance(error, Refused) else _CODES[type(error)]
 
 
-def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tuple[int, list[Stored]]:
+def _one(
+    db: Connection, event: Event, received_at: str, *, history: bool, again: bool = False
+) -> tuple[int, list[Stored]]:
     """Store one event and what follows from it; return its number and what was added, nothing for a duplicate."""
     clean = cleaned(event)
     project, session = _place(db, clean)
@@ -158,6 +167,8 @@ def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tu
         clean, old = _settled(db, project, clean)
         if old is not None and old.session == session:
             return old.id, []
+    if not again and traces.kept(db):
+        _check_forgotten(db, clean, old, project)
     stopped = _stopped(db, clean, project, received_at, history=history)
     if stopped is not None:
         # The switch is heeded all the same: what is said when recording goes on must not be seen.
@@ -176,7 +187,7 @@ def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tu
         clean = replace(clean, kind=EventKind.RAW, meta=meta)
     project, session = _interned(db, clean, project, session)
     switched = _switched(db, view, clean, project, session, received_at)
-    written = _write(db, view, clean, project, session, received_at)
+    written = _write(db, view, clean, project, session, received_at, again=again)
     return written[0].id, switched + written
 
 
@@ -184,7 +195,11 @@ def _switched(
     db: Connection, view: View, event: Event, project: int | None, session: int | None, received_at: str
 ) -> list[Stored]:
     """Turn isolation on or off where a user's whole message says so; it takes effect before the message is stored."""
-    switch = toggle(event) if event.ledger is None else None
+    if event.ledger is not None:
+        return []
+    switch = toggle(event)
+    if switch is None and traces.was_isolated(db, event.session_id) and view.session(session or 0) is None:
+        switch = "on"  # a session that was isolated goes on, and the switch was forgotten with what was before
     if switch is None:
         return []
     project, session = _interned(db, event, project, session)
@@ -214,6 +229,14 @@ def _stopped(db: Connection, event: Event, project: int | None, received_at: str
     return f"{pause.project or 'all'} was paused from {pause.since} until {pause.until}: what was said then stays out"
 
 
+def _check_forgotten(db: Connection, event: Event, old: Stored | None, project: int | None) -> None:
+    """Refuse an event, or a copy of one, that was forgotten: its host still has it."""
+    key = events.project_key(db, project) if project is not None else event.project or _default_project(event)
+    origin = event.origin if old is None else _member(event, old).origin
+    if traces.forgotten(db, key, event.session_id, origin):
+        raise Refused("forgotten", "it was forgotten; to store it once more: graphsvc import --again")
+
+
 def _settled(db: Connection, project: int, event: Event) -> tuple[Event, Stored | None]:
     """Return the event under the origin it has in this project, and the one that stands there with its content.
 
@@ -241,9 +264,12 @@ def _interned(db: Connection, event: Event, project: int | None, session: int | 
     return project, session
 
 
-def _write(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> list[Stored]:
+def _write(
+    db: Connection, view: View, event: Event, project: int, session: int, received_at: str, *, again: bool
+) -> list[Stored]:
     """Append an event, apply it, and then what it causes."""
     added: list[Stored] = []
+    key = events.project_key(db, project) if traces.kept(db) and not again else None
     queue = deque([event])
     while queue:
         stored = _append(db, view, queue.popleft(), project, session, received_at)
@@ -251,7 +277,7 @@ def _write(db: Connection, view: View, event: Event, project: int, session: int,
         for made in derive(stored, view):
             # What follows may be here before its cause: a part of a ledger was captured, then the transcript.
             one, old = _settled(db, project, _clean_made(made))
-            if old is None:
+            if old is None and (key is None or not traces.forgotten(db, key, one.session_id, one.origin)):
                 queue.append(one)
     return added
 
@@ -259,6 +285,8 @@ def _write(db: Connection, view: View, event: Event, project: int, session: int,
 def _append(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> Stored:
     """Append one event and apply it."""
     entry = event.ledger or _entry(view, event, session, received_at)
+    if traces.kept(db):
+        traces.take_back(db, events.project_key(db, project), event.session_id, event.origin)
     stored = events.append(
         db,
         event,

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import Final
 
 from graphsvc.config import Settings
 from graphsvc.memory.apply import VERSION, apply
+from graphsvc.memory.erase.clean import clean
 from graphsvc.store import database, events, rows
 from graphsvc.store.database import Connection
+from graphsvc.store.erase import traces
 from graphsvc.store.index import words
 from graphsvc.store.view import View
 
+_PATIENCE_S: Final = 0.5  # of whoever opens the store, for what was forgotten to leave the files
 Progress = Callable[[int, int], None]  # position reached, newest position
 
 
@@ -37,6 +41,8 @@ def connect(settings: Settings, progress: Progress | None = None) -> Connection:
                 # Another process may have been first.
                 if rows.version(db) != VERSION:
                     rebuild(db, progress or _silent)
+        if traces.remains(db):
+            clean(db, patience_s=_PATIENCE_S)
         stack.pop_all()  # the connection is the caller's
     return db
 

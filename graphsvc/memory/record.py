@@ -37,6 +37,7 @@ from graphsvc.model import (
 from graphsvc.store import assets, events, records, sessions
 from graphsvc.store.database import Connection, transaction
 from graphsvc.store.edges import hop
+from graphsvc.store.erase import traces
 from graphsvc.store.view import View
 from graphsvc.store.visibility import Viewer, visible
 
@@ -243,6 +244,11 @@ def sit(db: Connection, author: Author, project: int | None) -> Seat:
     return _own(db, redact(key))
 
 
+def own_session(db: Connection, project: str) -> str:
+    """Return the id of our own session of a project: it holds what was recorded outside of any agent's."""
+    return _own(db, project).session_id
+
+
 def draft(seat: Seat, author: Author, kind: EventKind, body: str, meta: dict[str, object]) -> Event:
     """Write the event of a statement, as it will be stored, without its time.
 
@@ -273,6 +279,8 @@ def repeated(db: Connection, seat: Seat, author: Author, event: Event) -> Stored
     project = events.find_project(db, seat.project) if author.mutation_id is not None else None
     old = events.by_origin(db, project, event.origin) if project is not None else None
     if old is None:
+        if author.mutation_id is not None and traces.forgotten(db, seat.project, seat.session_id, event.origin):
+            raise InvalidInput("client_mutation_id", "was used for what was forgotten", "an id of its own")
         return None
     said, saying = ({**meta, "host": None} for meta in (old.meta, event.meta))
     if (old.kind, old.body, said) != (event.kind, event.body, saying):
@@ -417,7 +425,7 @@ def _shared(row: sessions.SessionRow) -> Seat:
 
 
 def _own(db: Connection, project: str) -> Seat:
-    """Return our own session of a project: it holds what was recorded outside of any agent's."""
+    """Find our own session of a project."""
     digest = hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()
     for length in (8, 16, 32):
         session_id = f"{OWN_HOST}-{digest[:length]}"

@@ -1,4 +1,4 @@
-"""The thread that keeps the word index at the end of the ledger: a large text takes its time."""
+"""The thread that keeps the word index at the end of the ledger, and cleans the files of what was forgotten."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Final
 
 from graphsvc import bugs
 from graphsvc.config import Settings
+from graphsvc.memory.erase.clean import clean
 from graphsvc.recall import index
 from graphsvc.store import database
+from graphsvc.store.erase import traces
 
 POLL_S: Final = 0.5  # what others store is indexed after this time
 STOP_S: Final = 5.0  # a large text may take longer; the process ends without it, and it is indexed at the next start
@@ -54,5 +56,7 @@ class Indexer:
         with closing(database.connect(self._settings)) as db:
             while not self._stopped.is_set():
                 self._woken.clear()
+                if traces.remains(db):
+                    clean(db, patience_s=POLL_S)
                 if not index.catch_up(db, _SLICE_MS):
                     self._woken.wait(POLL_S)

@@ -231,7 +231,8 @@ def _ends_on_signals(server: uvicorn.Server) -> Iterator[None]:
 
 def _write_whole(path: Path, text: str) -> None:
     new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_text(text, "utf-8")
+    with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 # a handle
+        file.write(text)
     new.replace(path)
 
 

@@ -25,6 +25,7 @@ BUSY_MS: Final = 30_000  # indexing one very large text holds the write lock for
 Error = sqlite3.Error  # for callers outside of the store
 _STEPS: Final = 20_000  # virtual machine steps between two looks at the clock
 MINIMUM_SQLITE: Final = (3, 37, 0)  # STRICT tables
+_TRIGGERS: Final = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
 _PROJECTIONS: Final = "schema/sqlite/0002_projections.sql"
 
 
@@ -61,9 +62,7 @@ def connect(settings: Settings) -> Connection:
     path = settings.database
     try:
         make_home(settings)
-        if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            path.chmod(0o600)
+        _own(path)
     except OSError as error:
         raise StoreError(f"{settings.home} cannot be the home: {error.strerror}; set GRAPHSVC_HOME") from error
     with ExitStack() as stack:
@@ -74,6 +73,18 @@ def connect(settings: Settings) -> Connection:
             raise StoreError(f"{path} cannot be used: {error}") from error
         stack.pop_all()  # the connection is the caller's
     return db
+
+
+def _own(path: Path) -> None:
+    """Make the file, or see to it, that only its owner may read it: what SQLite keeps beside it gets the same mode."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        if path.stat().st_mode & 0o077:  # a copy that was put back
+            path.chmod(0o600)
+        return
+    with closing(open(handle, "rb")):  # noqa: PTH123 # a handle
+        os.fchmod(handle, 0o600)  # whatever the umask took away
 
 
 def open_file(path: Path, durability: str = "normal") -> Connection:
@@ -192,12 +203,15 @@ def numbers(db: Connection) -> tuple[int, int]:
 
 def lost_triggers(db: Connection) -> list[str]:
     """List the triggers that keep the ledger append-only and are missing, or are not as they were made."""
-    query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+    found = {row["name"]: row["sql"] for row in db.execute(_TRIGGERS)}
+    return sorted(name for name, text in ledger_triggers().items() if found.get(name) != text)
+
+
+def ledger_triggers() -> dict[str, str]:
+    """Return the statements of the triggers that keep the ledger append-only, by name, as the schema has them."""
     with closing(sqlite3.connect(":memory:")) as fresh:
         fresh.executescript(resources.text(migrations()[0][1]))
-        made = dict(fresh.execute(query).fetchall())
-    found = {row["name"]: row["sql"] for row in db.execute(query)}
-    return sorted(name for name, text in made.items() if found.get(name) != text)
+        return dict(fresh.execute(_TRIGGERS).fetchall())
 
 
 def engine() -> tuple[str, bool]:

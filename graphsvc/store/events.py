@@ -25,6 +25,8 @@ ROW: Final = (
     " e.received_at, e.actor, e.isolated"
 )
 ROW_FROM: Final = "events e JOIN sessions s ON s.id = e.session JOIN projects p ON p.id = e.project"
+# A number that was given to nothing before, not even to what was forgotten.
+_FRESH: Final = "1 + MAX((SELECT COALESCE(MAX(id), 0) FROM {0}s), COALESCE((SELECT {0} FROM forgetting), 0))"
 _FROM: Final = "events e JOIN sessions s ON s.id = e.session LEFT JOIN bodies b ON b.event = e.id"
 
 
@@ -51,22 +53,18 @@ def append(
     db: Connection, event: Event, *, project: int, session: int, at: str, received_at: str, isolated: bool
 ) -> Stored:
     """Write one event at the end of the ledger; its origin must be new in the project."""
-    body, meta = encode(event.body), json.dumps(event.meta, sort_keys=True, separators=(",", ":"))
-    packed = len(body) + len(meta) > INLINE
+    texts, packed = _written(event.body, event.meta)
     row = db.execute(
         "INSERT INTO events (project, session, seq, kind, origin, ts, at, received_at, actor, body, meta, isolated)"
         " VALUES (?, ?, (SELECT COALESCE(MAX(seq), 0) + 1 FROM events WHERE session = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " RETURNING id, seq",
         (
             project, session, session, event.kind, event.origin, event.ts, at, received_at, event.actor,
-            None if packed else body, None if packed else meta, isolated,
+            *texts, isolated,
         ),
     ).fetchone()  # fmt: skip
-    if packed:
-        db.execute(
-            "INSERT INTO bodies (event, body, meta, size) VALUES (?, ?, ?, ?)",
-            (row["id"], zlib.compress(body), zlib.compress(meta.encode()), len(body)),
-        )
+    if packed is not None:
+        db.execute("INSERT INTO bodies (event, body, meta, size) VALUES (?, ?, ?, ?)", (row["id"], *packed))
     return Stored(
         id=row["id"],
         project=project,
@@ -83,6 +81,25 @@ def append(
         meta=event.meta,
         isolated=isolated,
     )
+
+
+def rewrite(db: Connection, number: int, body: str, meta: Mapping[str, object]) -> None:
+    """Write the text of an event again; the ledger must be unlocked for that."""
+    texts, packed = _written(body, meta)
+    db.execute("DELETE FROM bodies WHERE event = ?", (number,))
+    db.execute("UPDATE events SET body = ?, meta = ? WHERE id = ?", (*texts, number))
+    if packed is not None:
+        db.execute("INSERT INTO bodies (event, body, meta, size) VALUES (?, ?, ?, ?)", (number, *packed))
+
+
+def _written(
+    text: str, about: Mapping[str, object]
+) -> tuple[tuple[bytes | None, str | None], tuple[bytes, bytes, int] | None]:
+    """Return what stands of a text in the row of its event, and what in `bodies`: packed body and meta, and size."""
+    body, meta = encode(text), json.dumps(about, sort_keys=True, separators=(",", ":"))
+    if len(body) + len(meta) <= INLINE:
+        return (body, meta), None
+    return (None, None), (zlib.compress(body), zlib.compress(meta.encode()), len(body))
 
 
 def encode(text: str) -> bytes:
@@ -409,7 +426,8 @@ def intern_project(db: Connection, key: str) -> int:
     found = find_project(db, key)
     if found is not None:
         return found
-    return int(db.execute("INSERT INTO projects (key) VALUES (?) RETURNING id", (key,)).fetchone()["id"])
+    row = db.execute(f"INSERT INTO projects (id, key) VALUES ({_FRESH.format('project')}, ?) RETURNING id", (key,))
+    return int(row.fetchone()["id"])
 
 
 def find_session(db: Connection, session_id: str) -> tuple[int, int] | None:
@@ -421,7 +439,8 @@ def find_session(db: Connection, session_id: str) -> tuple[int, int] | None:
 def intern_session(db: Connection, session_id: str, project: int) -> int:
     """Give a session its number at its first event; it stays in that project."""
     row = db.execute(
-        "INSERT INTO sessions (host_id, project) VALUES (?, ?) RETURNING id", (session_id, project)
+        f"INSERT INTO sessions (id, host_id, project) VALUES ({_FRESH.format('session')}, ?, ?) RETURNING id",
+        (session_id, project),
     ).fetchone()
     return int(row["id"])
 

@@ -20,6 +20,7 @@ class Done:
     format: str
     records: int
     events: int
+    forgotten: int = 0  # events that were forgotten, and stayed out
     sessions: tuple[str, ...] = ()
     gaps: tuple[tuple[int, str], ...] = ()
 
@@ -36,6 +37,7 @@ def known(db: Connection, path: str) -> Done | None:
         format=row["format"],
         records=row["records"],
         events=row["events"],
+        forgotten=row["forgotten"],
         sessions=tuple(json.loads(row["sessions"])),
         gaps=tuple((gap["line"], gap["reason"]) for gap in gaps),
     )
@@ -45,10 +47,11 @@ def record(db: Connection, path: str, done: Done, at: str) -> None:
     """Remember a file as imported, in place of what was known of it."""
     with transaction(db):
         db.execute(
-            "INSERT INTO imports (path, size, mtime_ns, format, records, events, sessions, imported_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET size = excluded.size,"
+            "INSERT INTO imports (path, size, mtime_ns, format, records, events, forgotten, sessions, imported_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET size = excluded.size,"
             " mtime_ns = excluded.mtime_ns, format = excluded.format, records = excluded.records,"
-            " events = excluded.events, sessions = excluded.sessions, imported_at = excluded.imported_at",
+            " events = excluded.events, forgotten = excluded.forgotten, sessions = excluded.sessions,"
+            " imported_at = excluded.imported_at",
             (
                 path,
                 done.size,
@@ -56,6 +59,7 @@ def record(db: Connection, path: str, done: Done, at: str) -> None:
                 done.format,
                 done.records,
                 done.events,
+                done.forgotten,
                 json.dumps(done.sessions),
                 at,
             ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -112,19 +111,18 @@ def recreate(db: Connection) -> None:
 def scratch(store: Path) -> Iterator[Connection]:
     """Open empty projections beside a store, on one state of it.
 
-    The scratch file has the projections only: `events` and the other names of the ledger resolve to the attached store.
+    The scratch database has the projections only: `events` and the other names of the ledger resolve to the attached
+    store. It has no name, so that nothing of it stays on the disk, however this process ends.
     """
-    with tempfile.TemporaryDirectory(prefix="graphsvc-") as folder:
-        db = sqlite3.connect(Path(folder) / "replay.db", isolation_level=None, uri=True, factory=Connection)
-        with closing(db):
-            db.row_factory = sqlite3.Row
-            db.execute("PRAGMA journal_mode = OFF")
-            db.execute("PRAGMA synchronous = OFF")
-            db.execute("ATTACH ? AS store", (f"{store.absolute().as_uri()}?mode=ro",))
-            db.execute("BEGIN")
-            run_script(db, projection_ddl())
-            yield db
-            db.rollback()
+    with closing(sqlite3.connect("", isolation_level=None, uri=True, factory=Connection)) as db:
+        db.row_factory = sqlite3.Row
+        db.execute("PRAGMA journal_mode = OFF")
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("ATTACH ? AS store", (f"{store.absolute().as_uri()}?mode=ro",))
+        db.execute("BEGIN")
+        run_script(db, projection_ddl())
+        yield db
+        db.rollback()
 
 
 def differences(db: Connection, table: str) -> list[tuple[str, str]]:

@@ -81,16 +81,13 @@ def _rebuild(as_json: bool) -> None:
     graphsvc graph rebuild
     """
     from graphsvc import render
-    from graphsvc.graph.place import ASKED, place
+    from graphsvc.graph.place import ask_anew, place
     from graphsvc.memory import rebuild as replay
 
     settings = config.from_environment()
     where = place(settings)
     replay.connect(settings).close()
-    where.folder.mkdir(mode=0o700, exist_ok=True)
-    asked = where.doubt.with_suffix(f".{os.getpid()}")  # whole at once, for whoever looks
-    asked.write_bytes(ASKED)
-    asked.replace(where.doubt)
+    ask_anew(where)
     with _kept(settings) as look, render.progress("making the graph anew") as progress:
         begun = time.monotonic()
         while where.doubt.exists() or look().state != "ok":
