@@ -8,26 +8,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import strawberry
-from graphql import FieldNode, GraphQLError
-from strawberry.extensions import MaskErrors
+from graphql import ExecutionResult, FieldNode, GraphQLError
+from strawberry.extensions import MaskErrors, SchemaExtension
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionContext
 from strawberry.types.graphql import OperationType
 
 from graphsvc import bugs, errors
-from graphsvc.api import limits, nodes
+from graphsvc.api import cost, limits, nodes
 from graphsvc.api.context import Context
 from graphsvc.api.live import Reader, Subscription
 from graphsvc.api.mutations import Mutation
 from graphsvc.api.queries import Query
 from graphsvc.api.values import SCALARS
+from graphsvc.model import TokenKind
 from graphsvc.store.database import BusyError, interrupted
 
+_CODES: Final = {BusyError: "BUSY", errors.Forbidden: "FORBIDDEN"}
 _READS: Final = frozenset({OperationType.QUERY})
 _ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
 _AGAIN: Final = frozenset({OperationType.SUBSCRIPTION})
@@ -60,6 +62,31 @@ class MaskBugs(MaskErrors):
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
 
 
+# Fields beside those that read: what a token of that kind may begin with. Whatever is added is the owner's at first.
+_MAY: Final = {TokenKind.CAPTURE: frozenset({"capture", "whoami", "__typename"})}
+_SAYS: Final = {
+    TokenKind.CAPTURE: ("a token that captures reads nothing", "the mutation capture, and whoami"),
+    TokenKind.READ: ("a token that reads changes nothing", "queries and subscriptions"),
+}
+
+
+class Allowed(SchemaExtension):
+    """Execute only what the asker's token allows, found before anything runs."""
+
+    def on_execute(self) -> Iterator[None]:
+        context = self.execution_context
+        kind = context.context.asker.token.kind if context.context is not None else TokenKind.OWNER
+        document = context.graphql_document
+        operation = cost.operation_named(document, context.operation_name) if document is not None else None
+        if operation is not None and document is not None and kind is not TokenKind.OWNER:
+            may = _MAY.get(kind)
+            writes = operation.operation.value == "mutation"
+            if writes if may is None else not cost.begins(document, operation) <= may:
+                error = errors.Forbidden(*_SAYS[kind])
+                context.result = ExecutionResult(data=None, errors=[GraphQLError(str(error), original_error=error)])
+        yield
+
+
 class Schema(strawberry.Schema):
     """The schema; it does not log documents, as the library would."""
 
@@ -73,7 +100,7 @@ schema: Final = Schema(
     subscription=Subscription,
     types=nodes.TYPES,
     config=StrawberryConfig(auto_camel_case=False, scalar_map=SCALARS),
-    extensions=[*limits.extensions(), MaskBugs],
+    extensions=[*limits.extensions(), Allowed, MaskBugs],
 )
 
 
@@ -148,8 +175,8 @@ def _formatted(error: GraphQLError) -> dict[str, object]:
     """Return an error as JSON values; one that was raised on purpose says by a code which it is."""
     formatted = dict(error.formatted)
     if isinstance(error.original_error, errors.GraphsvcError) and "extensions" not in formatted:
-        busy = isinstance(error.original_error, BusyError)
-        formatted["extensions"] = {"code": "BUSY" if busy else type(error.original_error).__name__}
+        kind = type(error.original_error)
+        formatted["extensions"] = {"code": _CODES.get(kind, kind.__name__)}
     return formatted
 
 

@@ -22,6 +22,7 @@ from graphsvc.client.operation import mutates
 from graphsvc.graph.mirror import Mirror
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
+from graphsvc.server import access
 from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question
 from graphsvc.server.workers import Busy, Workers
@@ -99,7 +100,7 @@ class Streams:
     async def _first(self, question: Question, asker: Asker) -> Answer:
         """Execute what is executed once; raise Subscribes for what is not."""
         if _SUBSCRIPTION not in question.document:
-            return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, asker.session_id)
+            return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, asker.who)
         # A client that comes back begins all its subscriptions at once; they take turns instead of its places.
         async with self._turns:
             return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, _OWN)
@@ -249,5 +250,8 @@ def _nothing() -> Answer:
 def _respond(
     db: Connection, question: Question, asker: Asker, reader: Reader | None, mirror: Mirror | None = None
 ) -> dict[str, Any]:
+    lost = access.refusal(db, asker.token)
+    if lost is not None:
+        return {"errors": [{"message": lost.message, "extensions": {"code": lost.code}}]}
     context = Context(db=db, asker=asker, clock=clock.system, mirror=mirror)
     return schema.respond(question.document, question.variables, question.operation, context, reader=reader)
