@@ -240,12 +240,15 @@ def calls(name: str, asked: GraphQLField, known: Pools, chance: random.Random) -
     """Write documents that ask for all that a field has, each with some of its arguments."""
     pages = [one for one in ("after", "cursor", "resume") if one in asked.args]
     always = {one for one, argument in asked.args.items() if is_required_argument(argument) or one == "first"}
-    for _ in range(DRAWS if asked.args else 1):
+    kinds = [*get_named_type(asked.args["name"].type).values] if name == "insight" else [None]
+    for kind in kinds * (DRAWS // len(kinds) if asked.args else 1):
         given = {
             one: drawn(one, argument, known, chance)
             for one, argument in asked.args.items()
             if one not in pages and (one in always or chance.random() < 0.25)
         }
+        if kind is not None:
+            given = {"name": kind, "first": 8} | ({"node": "session-mine-1"} if kind == "closure_impact" else {})
         yield written("query", name, asked, [*given, *pages]), given
 
 

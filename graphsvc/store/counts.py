@@ -212,12 +212,21 @@ def versions(db: Connection, viewer: Viewer) -> int:
 
 
 def edges(db: Connection, viewer: Viewer) -> dict[str, int]:
-    """Count the visible edges that have not ended, by type."""
-    query = (
-        "SELECT g.type, COUNT(*) FROM lineage_edges g JOIN events e ON e.id = g.begin_event"
-        " WHERE g.end_event IS NULL AND {scope} AND {seen} GROUP BY 1 ORDER BY 1"
+    """Count the visible edges that have not ended, by type; those to sessions of projects out of reach are none."""
+    reach, project = viewer.reach("s.project")
+    reached = " AND ".join(
+        f"(g.{end}_type <> 'session' OR EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.{end} AND {reach}))"
+        for end in ("src", "dst")
     )
-    return _groups(db, query, viewer, "e.project", "g.begin_event")
+    query, values = _filled(
+        "SELECT g.type, COUNT(*) FROM lineage_edges g JOIN events e ON e.id = g.begin_event"
+        " WHERE g.end_event IS NULL AND {scope} AND {seen}",
+        viewer,
+        "e.project",
+        "g.begin_event",
+    )
+    rows = db.execute(f"{query} AND {reached} GROUP BY 1 ORDER BY 1", [*values, *project, *project])
+    return {row[0]: row[1] for row in rows}
 
 
 def gaps(db: Connection) -> int:
