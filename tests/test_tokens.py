@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from graphsvc.api import schema
 from graphsvc.api.context import Context
+from graphsvc.api.limits import LIMITS
 from graphsvc.client import executor
 from graphsvc.client.token import create, digest, is_secret, make_token, read_token
 from graphsvc.clock import utc_text
@@ -585,6 +586,16 @@ def test_revoking_ends_open_sockets_and_streams_while_others_live(served, made, 
         assert served.post(PING, **as_(stays)).status_code == 200
 
 
+def test_a_token_that_expires_ends_what_is_open_under_it(served, made):
+    secret = made("read", expires_at=utc_text(datetime.now(UTC) + timedelta(seconds=1)))
+    with served.socket(as_(secret)) as talk, served.stream(CAPTURED, **as_(secret)) as stream:
+        begun = time.monotonic()
+
+        assert closed(talk)[0] == 4401
+        assert len(list(stream.items())) >= 3
+        assert time.monotonic() - begun < 3
+
+
 def test_a_revoked_token_reads_nothing_more_even_before_its_socket_is_closed(served, made, run, story):
     secret = made("read", project=HARBOR)
     with served.socket(as_(secret)) as talk:
@@ -598,6 +609,32 @@ def test_a_revoked_token_reads_nothing_more_even_before_its_socket_is_closed(ser
 
         assert closed(talk, told)[0] == 4401
     assert all(one["payload"][0]["extensions"]["code"] == "TOKEN" for one in told)
+
+
+def test_one_token_leaves_places_to_the_owner(served, made):
+    secret = made("read", project=HARBOR)
+    many, most = (LIMITS[name].most for name in ("token_connections", "token_subscriptions"))
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(served.socket(as_(secret))) for _ in range(many)]
+        running = [(talk, f"{number}") for talk in sockets[:3] for number in range(LIMITS["running"].most)][:most]
+        for talk, name in running:
+            talk.ask(CAPTURED, name=name)
+            while talk.receive()["id"] != name:
+                pass
+        sockets[-1].ask(CAPTURED)
+        refused = closes(served, secret)
+        streamed = HTTP.post(f"{served.url}/graphql", json={"query": CAPTURED}, headers={**as_(secret), **STREAM})
+
+        message = f"{most} subscriptions under one token already; end one first"
+        assert sockets[-1].receive()["payload"][0]["message"] == message
+        assert refused == (1013, f"{many} WebSockets and event streams under one token already; close one first")
+        assert (streamed.status_code, "Retry-After" in streamed.headers) == (503, True)
+        assert served.post(PING, **as_(secret)).status_code == 200
+        with served.socket() as owner, served.stream(CAPTURED) as stream:
+            owner.ask(CAPTURED)
+            assert next(owner.items())["position"] == next(stream.items())["position"] == 1
+        assert closes(served, made("read", project=HARBOR)) == (0, "")
+    assert closes(served, secret) == (0, "")
 
 
 def test_an_owners_token_of_the_store_is_the_owner_until_it_is_revoked(served, made, run):

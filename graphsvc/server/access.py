@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from graphsvc import bugs, clock
+from graphsvc.api.limits import LIMITS
 from graphsvc.client.token import digest, is_secret
 from graphsvc.server.guard import App, Receive, Refusal, Scope, Send, asked, refuse, values
 from graphsvc.server.workers import Busy, Workers
@@ -65,6 +66,11 @@ class Keys:
             await self._read()
             found = self._known.get(digest(secret))
         return found
+
+    def check(self, token: Token) -> None:
+        """Raise Busy when a token that is not the owner's own has enough open: the owner needs places, too."""
+        if len(self._held.get(token.id, ())) >= LIMITS["token_connections"].most:
+            raise Busy("token_connections")
 
     @contextmanager
     def held(self, token: Token) -> Iterator[asyncio.Event]:

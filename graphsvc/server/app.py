@@ -173,6 +173,7 @@ async def _streamed(
         raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}")
     if request.method != "POST":
         raise Refused(406, "ACCEPT", "an event stream is the answer to a POST")
+    keys.check(asker.token)
     try:
         question = await workers.run(lambda _: read(), REQUEST_S, asker.who)
     except Invalid as invalid:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store import events
+from graphsvc.store.access.tokens import OWN
 from graphsvc.store.database import Connection
 
 SEND_S: Final = 5.0  # a client that has not taken a message in this time is too slow
@@ -70,6 +72,7 @@ class Streams:
         self._wrote = wrote
         self._mirror = mirror
         self._open = 0
+        self._under: Counter[int] = Counter()  # the number of a token
         self._turns = asyncio.Semaphore(READERS)
 
     def wrote(self) -> None:
@@ -117,7 +120,12 @@ class Streams:
         if self._open >= LIMITS["subscriptions"].most:
             yield too_many("subscriptions")
             return
+        own = asker.token.id
+        if own != OWN.id and self._under[own] >= LIMITS["token_subscriptions"].most:
+            yield too_many("token_subscriptions")
+            return
         self._open += 1
+        self._under[own] += 1
         try:
             reader: Reader | None = Reader()
             while reader is not None:
@@ -128,6 +136,8 @@ class Streams:
                     await self.tail.beyond(reader.position)
         finally:
             self._open -= 1
+            self._under[own] -= 1
+            self._under += Counter()  # without those of none
 
     async def _slice(self, question: Question, asker: Asker, reader: Reader) -> tuple[list[Answer], Reader | None]:
         late = 0

@@ -29,6 +29,7 @@ PROTOCOL: Final = "graphql-transport-ws"
 INIT_S: Final = 5.0
 _FIRST: Final = 8_192  # characters of a message from who has not shown a token yet
 _LARGE: Final = 16_384  # characters of a message that is not read on the event loop
+AGAIN: Final = 1013  # of WebSocket itself: try again later
 SLOW: Final = 4490  # ours, beside the codes of the protocol
 KNOWN: Final = "graphsvc.known"  # key of the scope: the token was given
 _MAX_REASON: Final = 120  # bytes; a close frame has room for 123
@@ -150,8 +151,13 @@ class Conversation:
 
         try:
             token = await self._keys.shown(values(_AUTHORIZATION))
-        except (Busy, TimeoutError):
-            raise Closed(1013, "no place to look the token up; try again in a second") from None
+            if token is not None:
+                self._keys.check(token)
+        except TimeoutError:
+            raise Closed(AGAIN, "no place to look the token up; try again in a second") from None
+        except Busy as busy:
+            limit = LIMITS[busy.limit]
+            raise Closed(AGAIN, f"{limit.most} {limit.what} already; {limit.advice}") from None
         if token is None:
             raise Closed(4403, 'Forbidden: the payload needs {"Authorization": "Bearer TOKEN"}, of a token that holds')
         try:
