@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
+import httpx
 import pytest
 from conftest import NOW, Talk
 from serving import HTTP, STREAM, Served, Socket, serving
@@ -481,6 +483,38 @@ def test_unknown_revoked_and_expired_tokens_get_one_answer_over_every_transport(
     assert "graphsvc token create" in text
     assert about["http"] == about["stream"] == about["get"] == about["handshake"]
     assert {code for code, _ in about["init"]} == {4403}
+
+
+@pytest.mark.parametrize("accept", [{}, STREAM])
+def test_a_token_is_refused_alike_right_behind_its_end(served, made, db, accept):
+    secret, never = made("read", project=HARBOR), "gsvc_" + "B" * 43
+    answers = set()
+    for number in range(6):  # at once, and when the service has looked again
+        assert number or served.post(PING, **as_(secret)).status_code == 200
+        tokens.revoke(db, 1, utc_text(datetime.now(UTC)))
+        for one in (secret, never):
+            found = HTTP.post(f"{served.url}/graphql", json={"query": CAPTURED if accept else PING},
+                              headers={**as_(one), **accept})  # fmt: skip
+            about = {name: value for name, value in found.headers.items() if name not in {"date", "graphsvc-request"}}
+            answers.add((found.status_code, found.text, json.dumps(about, sort_keys=True)))
+        time.sleep(0.15)
+
+    [(status, _, about)] = answers
+    assert (status, json.loads(about)["www-authenticate"]) == (401, 'Bearer realm="graphsvc"')
+
+
+def test_the_socket_of_the_home_wants_a_token_too_and_binds_it(served, home, made, story):
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(home / "service.sock"))) as client:
+
+        def ask(document: str, **headers: str) -> httpx.Response:
+            return client.post("http://localhost/graphql", json={"query": document}, headers=headers)
+
+        assert stat.S_IMODE((home / "service.sock").stat().st_mode) == 0o600
+        assert ask(PING).status_code == ask(PING, **as_(WRONG[0])).status_code == 401
+        scoped = as_(made("read", project=HARBOR))
+        assert "far" not in ask("{ sessions { edges { node { session_id } } } }", **scoped).text
+        assert ask(PING, **scoped, **{executor.VIEWER: "closed"}).status_code == 403
+        assert ask(PING, **as_(served.token)).status_code == 200
 
 
 def test_a_token_that_was_made_while_the_service_runs_works_at_once(served, run):

@@ -23,7 +23,7 @@ from graphsvc.store.access import tokens
 from graphsvc.store.access.tokens import OWN, Token
 from graphsvc.store.database import Connection
 
-LOOK_S: Final = 0.5  # between two looks at the tokens of open connections: another process may revoke one
+LOOK_S: Final = 0.5  # that a token is trusted for without another look: another process may revoke it
 SHOWN: Final = "graphsvc.token"  # key of the scope of a request: the token that was shown
 _READ_S: Final = 5.0
 _OWN: Final = object()  # in the place of an asker
@@ -37,7 +37,7 @@ UNKNOWN: Final = Refusal(
 
 
 class Keys:
-    """The tokens of this home, read again when one is shown that is not known, and while connections are open."""
+    """The tokens of this home: read when one is shown, at most twice a second if it is known, and while one is open."""
 
     def __init__(self, workers: Workers, own: str) -> None:
         self._workers = workers
@@ -62,10 +62,9 @@ class Keys:
         if not is_secret(secret):
             return None
         found = self._known.get(digest(secret))
-        if found is None:
+        if found is None or time.monotonic() - self._read_at > LOOK_S:
             await self._read()
-            found = self._known.get(digest(secret))
-        return found
+        return self._known.get(digest(secret))
 
     def check(self, token: Token) -> None:
         """Raise Busy when a token that is not the owner's own has enough open: the owner needs places, too."""

@@ -31,7 +31,7 @@ from graphsvc.server import access, exchange, pages
 from graphsvc.server.access import Keys, Locked
 from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import App, Guard, asked, on_socket
+from graphsvc.server.guard import App, Guard, asked, on_socket, written
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
 from graphsvc.server.openlineage import Pusher, endpoint
@@ -175,7 +175,7 @@ async def _streamed(
         raise Refused(406, "ACCEPT", "an event stream is the answer to a POST")
     keys.check(asker.token)
     try:
-        question = await workers.run(lambda _: read(), REQUEST_S, asker.who)
+        question = await workers.run(lambda db: _question(db, read, asker), REQUEST_S, asker.who)
     except Invalid as invalid:
         return EventStream(refused(invalid.response), streams.stopping, keys.held(asker.token))
     return EventStream(streams.answers(question, asker), streams.stopping, keys.held(asker.token))
@@ -192,13 +192,16 @@ async def _reader(
     return partial(checker.question, raw, streams=streams)
 
 
+def _question(db: Connection, read: Callable[[], Question], asker: Asker) -> Question:
+    _check_token(db, asker)
+    return read()
+
+
 def _respond(
     db: Connection, read: Callable[[], Question], asker: Asker, media_type: str, mirror: Mirror
 ) -> tuple[int, bytes, bool]:
     """Return status, body, and whether something may have been stored."""
-    lost = access.refusal(db, asker.token)
-    if lost is not None:
-        raise Refused(lost.status, lost.code, lost.message)
+    _check_token(db, asker)
     try:
         question = read()
     except Invalid as invalid:
@@ -207,6 +210,13 @@ def _respond(
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
     stores = not question.reads and mutates(question.document)
     return exchange.status(response, media_type), exchange.encoded(response), stores
+
+
+def _check_token(db: Connection, asker: Asker) -> None:
+    """Refuse what a token asks that holds no longer: it may have been revoked while the request arrived."""
+    lost = access.refusal(db, asker.token)
+    if lost is not None:
+        raise Refused(lost.status, lost.code, lost.message)
 
 
 def _page(request: Request, file: File) -> Response:
@@ -226,10 +236,8 @@ def _health(request: Request, url: str | None, graph: Status) -> Response:
 
 
 def _refused(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    refusal = refused.refusal
-    body = {"errors": [{"message": refusal.message, "extensions": {"code": refusal.code}}]}
-    retry = {"Retry-After": "1"} if refusal.status == 503 else {}
-    return JSONResponse(body, refusal.status, {"Cache-Control": "no-store", **retry, **(headers or {})})
+    body, about = written(refused.refusal)
+    return Response(body, refused.refusal.status, {**about, **(headers or {})})
 
 
 def _not_served(_: Request, error: Exception) -> Response:

@@ -82,16 +82,19 @@ def on_socket(scope: Scope) -> bool:
     return scope.get("server") is not None and scope["server"][1] is None
 
 
-async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    """Send a refusal as a GraphQL response with errors only, also in place of a WebSocket."""
+def written(refusal: Refusal) -> tuple[bytes, dict[str, str]]:
+    """Write a refusal as a GraphQL response with errors only: its body and its headers, wherever it comes from."""
     error = {"message": refusal.message, "extensions": {"code": refusal.code}}
+    headers = {"content-type": "application/json; charset=utf-8", "cache-control": "no-store"}
+    more = {401: {"www-authenticate": 'Bearer realm="graphsvc"'}, 503: {"retry-after": "1"}}
     body = json.dumps({"errors": [error]}, ensure_ascii=False).encode()
-    headers = [
-        (b"content-type", b"application/json; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        *([(b"www-authenticate", b'Bearer realm="graphsvc"')] if refusal.status == 401 else []),
-    ]
+    return body, {**headers, "content-length": str(len(body)), **more.get(refusal.status, {})}
+
+
+async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Send a refusal, also in place of a WebSocket."""
+    body, about = written(refusal)
+    headers = [(name.encode(), value.encode()) for name, value in about.items()]
     kind = "websocket.http" if scope["type"] == "websocket" else "http"
     await send({"type": f"{kind}.response.start", "status": refusal.status, "headers": headers})
     await send({"type": f"{kind}.response.body", "body": body})
