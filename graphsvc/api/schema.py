@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import strawberry
 from graphql import ExecutionResult, FieldNode, GraphQLError
+from graphql import OperationType as Operation
 from strawberry.extensions import MaskErrors, SchemaExtension
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
@@ -62,8 +63,7 @@ class MaskBugs(MaskErrors):
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
 
 
-# Fields beside those that read: what a token of that kind may begin with. Whatever is added is the owner's at first.
-_MAY: Final = {TokenKind.CAPTURE: frozenset({"capture", "whoami", "__typename"})}
+_CAPTURES: Final = frozenset({"capture", "whoami", "__typename"})  # what such a token may begin a document with
 _SAYS: Final = {
     TokenKind.CAPTURE: ("a token that captures reads nothing", "the mutation capture, and whoami"),
     TokenKind.READ: ("a token that reads changes nothing", "queries and subscriptions"),
@@ -76,14 +76,9 @@ class Allowed(SchemaExtension):
     def on_execute(self) -> Iterator[None]:
         context = self.execution_context
         kind = context.context.asker.token.kind if context.context is not None else TokenKind.OWNER
-        document = context.graphql_document
-        operation = cost.operation_named(document, context.operation_name) if document is not None else None
-        if operation is not None and document is not None and kind is not TokenKind.OWNER:
-            may = _MAY.get(kind)
-            writes = operation.operation.value == "mutation"
-            if writes if may is None else not cost.begins(document, operation) <= may:
-                error = errors.Forbidden(*_SAYS[kind])
-                context.result = ExecutionResult(data=None, errors=[GraphQLError(str(error), original_error=error)])
+        if kind is not TokenKind.OWNER and not _may(kind, context):
+            error = errors.Forbidden(*_SAYS[kind])
+            context.result = ExecutionResult(data=None, errors=[GraphQLError(str(error), original_error=error)])
         yield
 
 
@@ -169,6 +164,17 @@ def respond(
     if result.data is not None or not problems or any(error.path for error in problems):
         response["data"] = result.data
     return response
+
+
+def _may(kind: TokenKind, context: ExecutionContext) -> bool:
+    """Say whether a token of that kind may have this executed. A field that is new is the owner's to change with."""
+    document = context.graphql_document
+    operation = cost.operation_named(document, context.operation_name) if document is not None else None
+    if document is None or operation is None:
+        return False
+    if kind is TokenKind.CAPTURE:
+        return cost.begins(document, operation) <= _CAPTURES
+    return operation.operation is not Operation.MUTATION
 
 
 def _formatted(error: GraphQLError) -> dict[str, object]:

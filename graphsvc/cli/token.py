@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from graphsvc import config
 from graphsvc.cli.options import Command, as_json, line, printable
 from graphsvc.errors import InvalidInput
+from graphsvc.model import TokenKind
 
 if TYPE_CHECKING:
     from graphsvc.store.access.tokens import Token
 
-_KINDS = ("owner", "capture", "read")
+_KINDS: Final = [kind.value for kind in TokenKind]
 
 
 @click.group(short_help="Let others use the service, for one thing each.")
@@ -62,7 +63,6 @@ def _create(
     from graphsvc import clock
     from graphsvc.client import token as made
     from graphsvc.memory import rebuild
-    from graphsvc.model import TokenKind
     from graphsvc.store.access.tokens import Token
 
     wanted = Token(

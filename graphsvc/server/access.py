@@ -132,21 +132,22 @@ class Locked:
     open_paths: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
+        refused = None if scope["type"] == "lifespan" else await self._refused(scope)
+        if refused is None:
             await self.app(scope, receive, send)
-            return
+        else:
+            await refuse(scope, send, refused)
+
+    async def _refused(self, scope: Scope) -> Refusal | None:
         given = values(scope, b"authorization")
+        if _open(scope, given, self.open_paths):
+            return None
         try:
             token = await self.keys.shown(given)
         except (Busy, TimeoutError):
-            await refuse(scope, send, Refusal(503, "BUSY", "no place to look the token up; try again in a second"))
-            return
-        if token is not None:
-            scope[SHOWN] = token
-        if token is not None or _open(scope, given, self.open_paths):
-            await self.app(scope, receive, send)
-        else:
-            await refuse(scope, send, UNKNOWN)
+            return Refusal(503, "BUSY", "no place to look the token up; try again in a second")
+        scope[SHOWN] = token
+        return UNKNOWN if token is None else None
 
 
 def refusal(db: Connection, token: Token) -> Refusal | None:
