@@ -57,6 +57,14 @@ def test_a_session_whose_host_is_no_ancestor_any_more_is_none_of_ours():
         other.communicate(b"\n")
 
 
+def test_an_agent_that_an_agent_starts_is_not_taken_for_it():
+    given = {"CLAUDE_CODE_SESSION_ID": "c1", "CLAUDE_PID": "OWN"}
+    shell = ("/bin/sh", "-c", '"$0" "$@"; exit')
+
+    assert host(given, through=shell) == "c1"  # a launcher
+    assert host(given, through=(*shell, *shell)) == "None"  # a shell, and an agent in it
+
+
 @LINUX
 def test_a_host_that_hands_on_no_environment_is_known_by_its_own():
     assert host({}, own={"GRAPHSVC_SESSION": "s1"}) == "s1"

@@ -1,8 +1,9 @@
 """Which session a process asks as, when its host started it: by what the host says, never by an argument of the asker.
 
 A host that knows graphsvc states it: GRAPHSVC_SESSION. Claude Code tells what it starts CLAUDE_CODE_SESSION_ID and
-CLAUDE_PID. Both are inherited by whatever such a process starts in turn, so the second pair counts only while the
-process it names is an ancestor: in a terminal that outlives the session it is none. Where a host hands its servers an
+CLAUDE_PID. Both are inherited by whatever such a process starts in turn, so the second pair counts only where the
+process it names is the parent, or the parent of a launcher: a terminal that outlives the session has another one, and
+so has what an agent starts that was itself started in the session's shell. Where a host hands its servers an
 environment without either, their ancestors' environments are looked at, the nearest first (Linux only).
 """
 
@@ -16,6 +17,7 @@ from typing import Final
 STATED: Final = "GRAPHSVC_SESSION"
 _HOST: Final = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID")
 _MOST: Final = 16  # ancestors
+_NEAR: Final = 2  # of them that may be the host: there is a launcher between at most
 _BYTES: Final = 1 << 20  # of an environment
 _PROC: Final = Path("/proc")
 
@@ -38,7 +40,7 @@ def session(env: Mapping[str, str] = os.environ, proc: Path = _PROC) -> str | No
 
 def _named(env: Mapping[str, str], above: list[int]) -> str | None:
     name, number = (env.get(one, "") for one in _HOST)
-    host = name if number.isdecimal() and int(number) in above else None
+    host = name if number.isdecimal() and int(number) in above[:_NEAR] else None
     return stated(env) or host or None
 
 
