@@ -9,7 +9,7 @@ Who states it comes from the transport. What can be wrong is a member of the out
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,7 +21,19 @@ from strawberry import UNSET
 from graphsvc import errors, model
 from graphsvc.api import batch
 from graphsvc.api.context import Context, Info, Sight, argument, given
-from graphsvc.api.nodes import Asset, Candidate, Decision, Feedback, Goal, LineageEdge, Node, Todo, edge_node, nodes
+from graphsvc.api.nodes import (
+    Asset,
+    Candidate,
+    Decision,
+    Feedback,
+    Goal,
+    LineageEdge,
+    Node,
+    Session,
+    Todo,
+    edge_node,
+    nodes,
+)
 from graphsvc.api.values import (
     AcrossIsolation,
     AssetKind,
@@ -95,6 +107,17 @@ class EdgeChanged(Changed):
     )
 
 
+@strawberry.type(description="What a session published of what it holds in isolation.")
+class Published(Changed):
+    events: list[strawberry.ID] = strawberry.field(description="The events that others see from now on.")
+    shared: list[strawberry.ID] = strawberry.field(description="What was named and was seen by others before.")
+
+
+@strawberry.type(description="A session whose isolation is as it was asked for.")
+class IsolationSwitched(Changed):
+    session: Session = strawberry.field(description="The session as it stands now.")
+
+
 DecisionOutcome = Annotated[
     DecisionChanged | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
     strawberry.union("DecisionOutcome", description="What became of a decision, or why nothing was done."),
@@ -122,6 +145,14 @@ AssetOutcome = Annotated[
 EdgeOutcome = Annotated[
     EdgeChanged | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
     strawberry.union("EdgeOutcome", description="What became of an edge, or why nothing was done."),
+]
+PublishOutcome = Annotated[
+    Published | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
+    strawberry.union("PublishOutcome", description="What was published, or why nothing was."),
+]
+IsolationOutcome = Annotated[
+    IsolationSwitched | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
+    strawberry.union("IsolationOutcome", description="The session, or why nothing was done."),
 ]
 
 
@@ -430,6 +461,30 @@ class Mutation:
             lambda db, by, now: record.unlink(db, by, ends, reason=why, now=now),
         )
 
+    @strawberry.mutation(
+        description="Show others what the viewer's session holds in isolation: what is named, and nothing beside it."
+    )
+    def publish(
+        self,
+        info: Info,
+        ids: Annotated[
+            list[strawberry.ID],
+            argument(f"Events, records, or assets for the versions it wrote; at most {record.MAX_PUBLISHED}."),
+        ],
+        client_mutation_id: Once = UNSET,
+    ) -> PublishOutcome | None:
+        return _publish(info, ids, _By(None, None, client_mutation_id))
+
+    @strawberry.mutation(description="Isolate what a session says from now on, or share it. What it said before stays.")
+    def isolate(
+        self,
+        info: Info,
+        session_id: Annotated[strawberry.ID, argument("The session; a viewer switches itself only.")],
+        on: Annotated[bool, argument("Whether it is isolated.")],
+        client_mutation_id: Once = UNSET,
+    ) -> IsolationOutcome | None:
+        return _isolate(info, session_id, on, _By(None, None, client_mutation_id))
+
 
 @dataclass(frozen=True, slots=True)
 class _By:
@@ -533,6 +588,29 @@ def _edge(info: Info, by: _By, draw: Callable[[Connection, Author, Clock], recor
         ends = nodes(Sight(context.db, author.viewer), [(end.type, end.key) for end in (done.source, done.target)])
         common = _common(author, done.position, duplicate=done.duplicate)
         return EdgeChanged(**common, edge=edge_node(done.edge, ends), closes_cycle=done.closes_cycle)
+
+    return _stated(info, by, state)
+
+
+def _publish(info: Info, ids: Sequence[strawberry.ID], by: _By) -> PublishOutcome:
+    context = info.context
+
+    def state(author: Author) -> Published:
+        done = record.publish(context.db, author, [str(one) for one in ids], now=context.clock)
+        common = _common(author, done.position, duplicate=done.duplicate)
+        shown = [strawberry.ID(f"event-{number}") for number in done.events]
+        return Published(**common, events=shown, shared=[strawberry.ID(one) for one in done.shared])
+
+    return _stated(info, by, state)
+
+
+def _isolate(info: Info, session_id: strawberry.ID, on: bool, by: _By) -> IsolationOutcome:
+    context = info.context
+
+    def state(author: Author) -> IsolationSwitched:
+        done = record.isolate(context.db, author, str(session_id), on=on, now=context.clock)
+        common = _common(author, done.position, duplicate=done.duplicate)
+        return IsolationSwitched(**common, session=_shown(Sight(context.db, author.viewer), Session, done.session))
 
     return _stated(info, by, state)
 

@@ -13,6 +13,7 @@ from graphsvc import __version__
 from graphsvc.cli import ask, doctor, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
+from graphsvc.cli.privacy import isolation
 
 
 class Program(click.Group):
@@ -72,6 +73,8 @@ for _command in (
     ask.search,
     why.why,
     *record.GROUPS,
+    isolation.publish,
+    isolation.isolate,
     lists.timeline,
     walks.lineage,
     walks.impact,

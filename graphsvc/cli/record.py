@@ -318,12 +318,7 @@ def _state(mutation: str, given: Mapping[str, object], **more: str) -> None:
     """Send a mutation as the local owner, and print what became of it."""
     about = {**given, **more}
     quiet = about.pop("as_json")
-    viewer, project = (str(name) if name else None for name in (about.pop("viewer"), about.pop("project")))
-    variables = {name: value for name, value in about.items() if value not in (None, ())}
-    got = lists.ask(f"record/{mutation}", viewer, project, variables)
-    kind = str(got.pop("__typename"))
-    if kind in _PROBLEMS:
-        raise _PROBLEMS[kind](got)
+    got = send(f"record/{mutation}", about)
     if quiet:
         line(got)
         return
@@ -332,6 +327,18 @@ def _state(mutation: str, given: Mapping[str, object], **more: str) -> None:
     render.table(("id", "status", "text", "version"), [_row(got[name]) for name in _CHANGED if name in got])
     if got["duplicate"]:
         render.say("note: it was there already; nothing was added")
+
+
+def send(document: str, given: Mapping[str, object]) -> dict[str, Any]:
+    """Send the document of a mutation as who asks, and return what became of it; raise what was wrong."""
+    about = dict(given)
+    viewer, project = (str(name) if name else None for name in (about.pop("viewer"), about.pop("project", None)))
+    variables = {name: value for name, value in about.items() if value not in (None, ())}
+    got = lists.ask(document, viewer, project, variables)
+    kind = str(got.pop("__typename"))
+    if kind in _PROBLEMS:
+        raise _PROBLEMS[kind](got)
+    return got
 
 
 def _row(node: Mapping[str, Any]) -> Sequence[object]:

@@ -43,6 +43,7 @@ from graphsvc.store.visibility import Viewer, visible
 MAX_TEXT: Final = 20_000  # characters of a record or a reason
 MAX_EVIDENCE: Final = 50
 MAX_TITLE: Final = 200
+MAX_PUBLISHED: Final = 100  # ids at once
 WALK: Final = 10_000  # nodes that are looked at for a cycle
 _ADDS: Final = frozenset({"record", "propose"})
 # The texts an action cannot do without: what is new, and what takes the place of something.
@@ -105,6 +106,25 @@ class Linked:
     position: int
     duplicate: bool
     closes_cycle: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a session published: events that others see from now on; and what was named that they saw before."""
+
+    events: tuple[int, ...]
+    shared: tuple[str, ...]
+    position: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """A session whose isolation is as it was asked for; `position` is that of the switch."""
+
+    session: Named
+    position: int
+    duplicate: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +233,56 @@ def unlink(
             stored = store(db, replace(event, ts=max(clock.utc_text(now()), begin)), now)
             duplicate = False
         return _linked(db, author, kind, source, target, stored.id, duplicate=duplicate, cycle=None)
+
+
+def publish(db: Connection, author: Author, ids: Sequence[str], *, now: clock.Clock = clock.system) -> Shown:
+    """Show others what the author's session holds in isolation, row by row; of an asset all its own versions."""
+    if not 0 < len(ids) <= MAX_PUBLISHED:
+        raise InvalidInput("ids", f"{len(ids)} are given", f"1 to {MAX_PUBLISHED}")
+    with transaction(db):
+        view, shared = View(db), []
+        hidden: dict[int, str] = {}
+        for one in dict.fromkeys(ids):
+            found = named.node(db, author.viewer, "ids", one)
+            if found.type is NodeType.SESSION:
+                raise InvalidInput("ids", f"{found.id} is a session", "its events, assets and records, one by one")
+            own = author.viewer.session or 0
+            rows = view.rows_of(own, found.type, int(found.id.rpartition("-")[2]))
+            mine = [row for row in rows if view.hidden(row)]
+            foreign = next((row for row in mine if (event := view.event(row)) and event.session != own), None)
+            if foreign is not None:
+                raise Isolated(found.id, "was isolated by another session", "the session that said it, as viewer")
+            shared += [] if mine else [found.id]
+            hidden |= {row: event.origin for row in mine if (event := view.event(row))}
+        if not hidden:
+            return Shown(events=(), shared=tuple(shared), position=events.position(db), duplicate=True)
+        seat = sit(db, author, None)
+        meta: dict[str, object] = {"action": "publish", "of": [hidden[row] for row in sorted(hidden)]}
+        stated = draft(seat, author, EventKind.PUBLISH, "", meta)
+        repeated(db, seat, author, stated)  # which raises: the same rows would not be hidden any more
+        position = store(db, replace(stated, ts=clock.utc_text(now())), now).id
+        return Shown(events=tuple(sorted(hidden)), shared=tuple(shared), position=position, duplicate=False)
+
+
+def isolate(db: Connection, author: Author, session: str, *, on: bool, now: clock.Clock = clock.system) -> Switched:
+    """Turn the isolation of a session on or off. What it said before stays as it was."""
+    with transaction(db):
+        found = named.session(db, author.viewer, session)
+        row = named.session_row(db, author.viewer, session)
+        if author.viewer.session not in {None, found.key}:
+            raise InvalidInput("session_id", "a session switches itself only", "the viewer's own, or no viewer")
+        if author.viewer.session is None and not author.viewer.everywhere:
+            raise InvalidInput("viewer", "nobody switches a session", "the owner's token, or the session as viewer")
+        action = "on" if on else "off"
+        event = draft(_seat(row), author, EventKind.ISOLATION, action, {"action": action})
+        stored = repeated(db, _seat(row), author, event)
+        before = events.in_session(db, found.key, EventKind.ISOLATION, events.position(db))
+        if stored is not None or row.isolated is on:
+            position = stored.id if stored else before[-1].id if before else events.position(db)
+            return Switched(session=found, position=position, duplicate=True)
+        # A host's clock may be ahead of ours: what is switched now is still the later word.
+        ts = max([clock.utc_text(now()), *(one.at for one in before)])
+        return Switched(session=found, position=store(db, replace(event, ts=ts), now).id, duplicate=False)
 
 
 def sit(db: Connection, author: Author, project: int | None) -> Seat:
