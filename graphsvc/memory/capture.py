@@ -14,7 +14,7 @@ import json
 import re
 import shlex
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, Isol
 from graphsvc.memory import paths
 from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
-from graphsvc.memory.redact import redact, redact_value, strip_private
+from graphsvc.memory.redact import open_spans, redact, redact_value, strip_private
 from graphsvc.model import (
     FEEDBACK_KINDS,
     MAX_NAME,
@@ -118,7 +118,7 @@ def capture(
     numbers: list[int | None] = []
     new: set[int] = set()
     with transaction(db):
-        for index, event in enumerate(batch):
+        for index, event in enumerate(_joined_spans(batch)):
             try:
                 number, added = _one(db, event, received_at, history=history)
             except _REFUSALS as error:
@@ -132,6 +132,19 @@ def capture(
         position = events.position(db)
     duplicates = len(batch) - len(new) - len(rejected)
     return Captured(len(new), duplicates, tuple(rejected), dict(kinds), position, tuple(numbers), frozenset(new))
+
+
+def _joined_spans(batch: Sequence[Event]) -> Iterator[Event]:
+    """Yield the events; a private span that one block of a user's message begins goes on in the next block of it."""
+    message: tuple[object, ...] | None = None
+    depth = 0
+    for event in batch:
+        block = (event.session_id, event.actor, event.ts, event.meta.get("message_id"))
+        said = event.kind is EventKind.USER_MESSAGE and event.ledger is None and block[2:] != (None, None)
+        if said and depth and block == message:
+            event = replace(event, body="<private>" * depth + event.body)  # the same one, as it was meant
+        message, depth = (block, open_spans(event.body)) if said else (None, 0)
+        yield event
 
 
 def store(db: Connection, event: Event, *, now: clock.Clock = clock.system) -> int:
@@ -384,7 +397,7 @@ def _clean_meta(meta: dict[str, object]) -> dict[str, object]:
     """Redact what the host says beside the body. The usual few names are looked at together: most hold nothing."""
     if meta.keys() <= _USUAL:
         text = "\n".join(value for value in meta.values() if isinstance(value, str))
-        if redact(text) == text:
+        if redact(strip_private(text)) == text:
             return meta
     try:
         json.dumps(meta, allow_nan=False)
