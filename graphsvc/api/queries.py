@@ -30,6 +30,7 @@ from graphsvc.api.lineage.origins import Origins
 from graphsvc.api.lineage.walks import LineageQuery
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
 from graphsvc.api.pages import TWENTY, After, ByTime, Connection, First, connection
+from graphsvc.api.privacy.sight import VisibilityQuery
 from graphsvc.api.values import (
     MAX_IDS,
     AssetKind,
@@ -167,7 +168,7 @@ SessionId = Annotated[str | None, argument("Only this session.")]
 
 
 @strawberry.type(description="What can be read. Who asks comes from the transport, never from an argument.")
-class Query(LineageQuery, InsightQuery, Origins):
+class Query(LineageQuery, InsightQuery, Origins, VisibilityQuery):
     @strawberry.field(description="Walk sessions, assets, events and records: ls, cd, cat, grep.")
     def nav(
         self,

@@ -13,7 +13,7 @@ from graphsvc import __version__
 from graphsvc.cli import ask, doctor, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
-from graphsvc.cli.privacy import isolation
+from graphsvc.cli.privacy import isolation, sight
 
 
 class Program(click.Group):
@@ -75,6 +75,7 @@ for _command in (
     *record.GROUPS,
     isolation.publish,
     isolation.isolate,
+    sight.visibility,
     lists.timeline,
     walks.lineage,
     walks.impact,
