@@ -96,7 +96,8 @@ def store(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
             continue
         read.append(event)
         places.append(index)
-    done = capture.capture(context.db, read, now=context.clock)
+    owner = context.asker.owner and context.asker.session_id is None
+    done = capture.capture(context.db, read, now=context.clock, owner=owner)
     rejected += [
         RejectedEvent(index=Long(places[one.index]), code=one.code, message=one.message) for one in done.rejected
     ]

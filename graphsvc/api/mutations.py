@@ -43,6 +43,7 @@ from graphsvc.api.values import (
     InvalidTransition,
     NotFound,
     Problem,
+    Scope,
     problem,
 )
 from graphsvc.clock import Clock
@@ -165,6 +166,10 @@ Reason = Annotated[str | None, argument("Why; kept with the event.")]
 Version = Annotated[
     Long | None, argument("The version that was read: when the record has another one by now, nothing is done.")
 ]
+HowFar = Annotated[
+    Scope | None,
+    argument("How far it holds: the project when left out; the session it is filed under; or, by the owner, all."),
+]
 InProject = Annotated[
     str | None, argument("Key of the project of what is new; left out, the viewer's, else the folder's.")
 ]
@@ -202,11 +207,12 @@ class Mutation:
         text: Words,
         evidence: Evidence = UNSET,
         reason: Reason = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> DecisionOutcome | None:
-        said = {"text": text, "evidence": evidence, "reason": reason}
+        said = {"text": text, "evidence": evidence, "reason": reason, "scope": scope}
         return _decision(info, "record", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Record a decision that is only proposed: decision_activate makes it hold.")
@@ -216,11 +222,12 @@ class Mutation:
         text: Words,
         evidence: Evidence = UNSET,
         reason: Reason = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> DecisionOutcome | None:
-        said = {"text": text, "evidence": evidence, "reason": reason}
+        said = {"text": text, "evidence": evidence, "reason": reason, "scope": scope}
         return _decision(info, "propose", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Make a proposed decision hold.")
@@ -310,11 +317,12 @@ class Mutation:
         info: Info,
         text: Words,
         evidence: Evidence = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> GoalOutcome | None:
-        said = {"text": text, "evidence": evidence}
+        said = {"text": text, "evidence": evidence, "scope": scope}
         return _goal(info, "record", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Say that a goal is reached.")
@@ -390,11 +398,12 @@ class Mutation:
             FeedbackKind, argument("A preference, or the correction of a mistake.")
         ] = FeedbackKind.PREFERENCE,
         evidence: Evidence = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> FeedbackOutcome | None:
-        said = {"text": text, "kind": kind, "evidence": evidence}
+        said = {"text": text, "kind": kind, "evidence": evidence, "scope": scope}
         return _feedback(info, "record", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Say that feedback holds no longer.")

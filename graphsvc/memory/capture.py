@@ -30,6 +30,8 @@ from graphsvc.model import (
     MAX_OURS,
     MAX_PATH,
     RECORD_KINDS,
+    SCOPED,
+    SCOPES,
     Entry,
     Event,
     EventKind,
@@ -105,10 +107,16 @@ _REFUSALS: Final[tuple[type[GraphsvcError], ...]] = (*_CODES, Refused)
 
 
 def capture(
-    db: Connection, batch: Sequence[Event], *, now: clock.Clock = clock.system, history: bool = False
+    db: Connection,
+    batch: Sequence[Event],
+    *,
+    now: clock.Clock = clock.system,
+    history: bool = False,
+    owner: bool = True,
 ) -> Captured:
     """Store a batch of events in one transaction; an event that cannot be stored is reported and changes nothing.
 
+    `owner`: the local owner hands it over, who alone says what holds in every project. A host's history does not.
     `history`: the batch is what a host recorded. A state change that does not fit what is known is then kept as a raw
     event that says why, because it happened and nothing may be lost.
     """
@@ -120,7 +128,7 @@ def capture(
     with transaction(db):
         for index, event in enumerate(_joined_spans(batch)):
             try:
-                number, added = _one(db, event, received_at, history=history)
+                number, added = _one(db, event, received_at, history=history, owner=owner and not history)
             except _REFUSALS as error:
                 rejected.append(Rejected(index, code(error), str(error)))
                 kinds.update(str(one.kind) for one in getattr(error, "added", ()))
@@ -153,7 +161,7 @@ def store(db: Connection, event: Event, *, now: clock.Clock = clock.system) -> i
     What is refused changes nothing.
     """
     with transaction(db):
-        number, _ = _one(db, event, clock.utc_text(now()), history=False)
+        number, _ = _one(db, event, clock.utc_text(now()), history=False, owner=True)
     return number
 
 
@@ -162,7 +170,7 @@ def code(error: GraphsvcError) -> str:
     return error.code if isinstance(error, Refused) else _CODES[type(error)]
 
 
-def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tuple[int, list[Stored]]:
+def _one(db: Connection, event: Event, received_at: str, *, history: bool, owner: bool) -> tuple[int, list[Stored]]:
     """Store one event and what follows from it; return its number and what was added, nothing for a duplicate."""
     clean = cleaned(event)
     project, session = _place(db, clean)
@@ -181,7 +189,7 @@ def _one(db: Connection, event: Event, received_at: str, *, history: bool) -> tu
         entered = _append(db, view, clean, *_interned(db, clean, project, session), received_at)
         return entered.id, [entered]
     try:
-        clean = _checked(view, clean, project, session)
+        clean = _checked(view, clean, project, session, owner=owner)
     except _REFUSALS as error:
         if not history:
             raise
@@ -453,7 +461,7 @@ def _conflicting(event: Event) -> Event:
     return replace(event, origin=f"{event.origin}#{digest}", meta=meta)
 
 
-def _checked(view: View, event: Event, project: int | None, session: int | None) -> Event:
+def _checked(view: View, event: Event, project: int | None, session: int | None, *, owner: bool) -> Event:
     """Refuse a state change that its machine, or the isolation of the session, does not allow."""
     if event.kind is EventKind.ISOLATION:
         if event.body not in _SWITCHES:
@@ -475,9 +483,13 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
     kind = event.meta.get("kind")
     if event.kind is EventKind.FEEDBACK and kind is not None and kind not in FEEDBACK_KINDS:
         raise InvalidInput("meta.kind", f"{str(kind)[:80]!r} is unknown", ", ".join(FEEDBACK_KINDS))
+    _check_scope(event, owner=owner)
     if action not in moves:
         return event
     record = _subject(view, event, project, session)
+    if record.scope == "global" and not owner:
+        name = f"{record.type}-{record.id}"
+        raise InvalidInput("meta.of", f"{name} holds in every project, and only the owner changes it", "no viewer")
     source = view.event(record.id)
     if source is None or not late(event, record):
         states.move(NodeType(event.kind), record.status, action)
@@ -487,6 +499,17 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
         raise Isolated(name, "an isolated session cannot change what others see", "another session, or this one later")
     meta = {name: value for name, value in event.meta.items() if name not in {"id", "key"}}
     return replace(event, meta={**meta, "of": source.origin if source else None})
+
+
+def _check_scope(event: Event, *, owner: bool) -> None:
+    said = event.meta.get("scope")
+    if said is None:
+        return
+    allowed = SCOPES if NodeType(event.kind) in SCOPED else ("project",)
+    if said not in allowed:
+        raise InvalidInput("meta.scope", f"{str(said)[:80]!r} is unknown for a {event.kind}", ", ".join(allowed))
+    if said == "global" and not owner:
+        raise InvalidInput("meta.scope", "only the owner says what holds in every project", "session, project")
 
 
 def _named(view: View, event: Event, project: int | None) -> Event:

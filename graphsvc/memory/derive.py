@@ -352,6 +352,7 @@ def _recorded(event: Stored, call: Stored | None, view: View) -> Derived:
         and source is not None
         and record.type is NodeType.DECISION
         and record.status in {"active", "proposed"}
+        and record.scope != "global"  # which only the owner changes
         and may_change(event, record, view)
     ):
         yield _made(event, EventKind.DECISION, text.strip(), action="supersede", of=source.origin, evidence=evidence)

@@ -26,6 +26,7 @@ from graphsvc.model import (
     MAX_NAME,
     MAX_PATH,
     OWN_HOST,
+    SCOPES,
     Edge,
     EdgeType,
     Event,
@@ -73,6 +74,7 @@ class Change:
     evidence: Sequence[str] = ()
     basis: str | None = None  # of a todo
     kind: str | None = None  # of feedback
+    scope: str | None = None  # of what is new: one of SCOPES, the project when left out
     reason: str | None = None
     if_version: int | None = None
 
@@ -147,6 +149,7 @@ def change(db: Connection, author: Author, step: Change, *, now: clock.Clock = c
             target, subject = named.record(db, author.viewer, step.type, step.target)
         seat = sit(db, author, target.project if target else None)
         meta |= _support(db, author.viewer, step, seat.project)
+        meta |= _scope(author, step, seat)
         if target is not None:
             meta["of"] = target.origin
         # The text of a promotion is the corrected one; a reason is none.
@@ -155,7 +158,7 @@ def change(db: Connection, author: Author, step: Change, *, now: clock.Clock = c
         stored, duplicate = repeated(db, seat, author, event), True
         if stored is None:
             if subject is not None and target is not None:
-                _check(db, seat, target, subject, step.if_version)
+                _check(db, author, seat, target, subject, step.if_version)
             # A host's clock may be ahead of ours: what is said now is still the later word.
             known = subject.changed_ts if subject is not None else None
             event = replace(event, ts=max(clock.utc_text(now()), known or ""))
@@ -415,6 +418,20 @@ def _support(db: Connection, viewer: Viewer, step: Change, project: str) -> dict
     return meta
 
 
+def _scope(author: Author, step: Change, seat: Seat) -> dict[str, object]:
+    """Say how far a new record holds."""
+    if step.scope is None:
+        return {}
+    allowed = ", ".join(SCOPES)
+    if step.scope not in SCOPES:
+        raise InvalidInput("scope", f"{step.scope[:80]!r} is unknown", allowed)
+    if step.scope == "global" and author.viewer.session is not None:
+        raise InvalidInput("scope", "only the owner says what holds in every project", "session, project; or no viewer")
+    if step.scope == "session" and seat.session_id.startswith(f"{OWN_HOST}-"):
+        raise InvalidInput("scope", "it is to hold in one session, and none is named", "a session_id, or a viewer")
+    return {"scope": step.scope}
+
+
 def _within(db: Connection, found: Named, field: str, project: str) -> Named:
     """Refuse what belongs to another project: an edge never leaves its own."""
     key = events.project_key(db, found.project)
@@ -423,10 +440,12 @@ def _within(db: Connection, found: Named, field: str, project: str) -> Named:
     return found
 
 
-def _check(db: Connection, seat: Seat, target: Named, record: Record, version: int | None) -> None:
+def _check(db: Connection, author: Author, seat: Seat, target: Named, record: Record, version: int | None) -> None:
     """Refuse a change of what the author has not seen as it is now, or holds as the copy of another session only."""
     if version is not None and version != record.changed_event:
         raise Conflict(target.id, version, record.changed_event)
+    if record.scope == "global" and author.viewer.session is not None:
+        raise InvalidInput("id", f"{target.id} holds in every project, and only the owner changes it", "no viewer")
     if record.session != seat.session and View(db).hidden(record.id):
         raise Isolated(target.id, "is isolated in another session", "the session that recorded it, as viewer")
 

@@ -38,6 +38,16 @@ class Viewer:
         return ("1", []) if self.everywhere or self.project is None else (f"{column} = ?", [self.project])
 
 
+def held(viewer: Viewer, table: str) -> tuple[str, list[object]]:
+    """Return which rows of `records` are in the viewer's scope, as a WHERE condition and its parameters.
+
+    Those of its project, and what holds in every project. For nobody, whose project is none, nothing does.
+    """
+    if not viewer.project:
+        return ("1", []) if viewer.project is None else ("0", [])
+    return f"({table}.project = ? OR {table}.scope = 'global')", [viewer.project]
+
+
 def clause(viewer: Viewer, event: str) -> tuple[str, list[object]]:
     """Return a WHERE condition on the column `event` (an event id) and its parameters."""
     hidden = f"NOT EXISTS (SELECT 1 FROM hidden WHERE hidden.event = {event})"
@@ -61,6 +71,7 @@ class Rule(StrEnum):
     """Why a viewer sees a row, or does not."""
 
     SHARED = "shared"
+    GLOBAL = "global"  # of another project, and holds in every one
     PUBLISHED = "published"  # it was isolated before
     OWN = "own"  # isolated, in the viewer's own session
     MEMBER = "member"  # isolated, and the viewer's session contains a copy
@@ -80,13 +91,15 @@ class Reason:
 def reason(db: Connection, viewer: Viewer, event: int) -> Reason:
     """Return why the viewer sees what belongs to this event, or does not. It tells more than others may know."""
     row = db.execute(
-        "SELECT e.project, e.session, e.origin, e.isolated, e.at, EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id)"
-        " AS hidden, EXISTS (SELECT 1 FROM membership m WHERE m.event = e.id AND m.session = ?) AS member"
+        "SELECT e.project, e.session, e.origin, e.isolated, e.at,"
+        " (SELECT r.scope FROM records r WHERE r.id = e.id) AS scope,"
+        " EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id) AS hidden,"
+        " EXISTS (SELECT 1 FROM membership m WHERE m.event = e.id AND m.session = ?) AS member"
         " FROM events e WHERE e.id = ?",
         (viewer.session, event),
     ).fetchone()
     if not viewer.reaches(row["project"]):
-        return Reason(Rule.OTHER_PROJECT)
+        return Reason(Rule.GLOBAL if not row["hidden"] and row["scope"] == "global" else Rule.OTHER_PROJECT)
     if not row["isolated"]:
         return Reason(Rule.SHARED)
     if not row["hidden"]:

@@ -14,10 +14,11 @@ from graphsvc.store.database import Connection
 from graphsvc.store.sessions import SessionRow
 from graphsvc.store.visibility import Reason, Rule, Viewer
 
-SEES: Final = frozenset({Rule.SHARED, Rule.PUBLISHED, Rule.OWN, Rule.MEMBER})
+SEES: Final = frozenset({Rule.SHARED, Rule.GLOBAL, Rule.PUBLISHED, Rule.OWN, Rule.MEMBER})
 # In English and Chinese; `{by}` is the event that decided it, where that may be told.
 TEXTS: Final[dict[Rule, tuple[str, str]]] = {
     Rule.SHARED: ("all who reach its project see it", "其项目的所有人可见"),
+    Rule.GLOBAL: ("it holds in every project", "对所有项目有效"),
     Rule.PUBLISHED: ("it was isolated and is published{by}", "曾被隔离，已公开{by}"),
     Rule.OWN: ("it is isolated{by}, and belongs to this session", "已隔离{by}，属于此会话"),
     Rule.MEMBER: ("it is isolated{by}, and this session contains a copy of it", "已隔离{by}，此会话含有其副本"),
