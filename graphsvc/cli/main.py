@@ -13,7 +13,7 @@ from graphsvc import __version__
 from graphsvc.cli import ask, doctor, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
-from graphsvc.cli.privacy import isolation, sight
+from graphsvc.cli.privacy import isolation, settings, sight
 
 
 class Program(click.Group):
@@ -65,6 +65,7 @@ for _command in (
     ingest.export,
     ingest.pause,
     ingest.resume,
+    settings.settings,
     ask.tool,
     ask.ls,
     ask.cd,

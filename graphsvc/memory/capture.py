@@ -24,11 +24,14 @@ from graphsvc.memory import paths
 from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
 from graphsvc.memory.redact import open_spans, redact, redact_value, strip_private
+from graphsvc.memory.settings import file
+from graphsvc.memory.settings.policy import Policies, Policy
 from graphsvc.model import (
     FEEDBACK_KINDS,
     MAX_NAME,
     MAX_OURS,
     MAX_PATH,
+    OWN_HOST,
     RECORD_KINDS,
     SCOPED,
     SCOPES,
@@ -48,6 +51,7 @@ OURS: Final = ("rule:", "member:")  # origins of events that graphsvc makes
 # What a person may state while recording is paused; of a host's history none of it is a person's own word.
 _OWN_WORD: Final = frozenset({*RECORD_KINDS, EventKind.ASSET, EventKind.EDGE, EventKind.PUBLISH, EventKind.FORGET})
 _SWITCHES: Final = ("on", "off")
+_TOOLS: Final = frozenset({EventKind.TOOL_CALL, EventKind.TOOL_RESULT})
 _USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 
 
@@ -101,6 +105,7 @@ CODES: Final = {
     "isolated-session": "an isolated session may not change what others see",
     "not-found": "the record that it changes is not there",
     "paused": "recording is paused for its project, or for all",
+    "settings": "a .graphsvc.toml of its project cannot be read, so that nobody knows whether to record",
     "project-conflict": "its session belongs to another project",
 }
 _REFUSALS: Final[tuple[type[GraphsvcError], ...]] = (*_CODES, Refused)
@@ -125,10 +130,11 @@ def capture(
     rejected: list[Rejected] = []
     numbers: list[int | None] = []
     new: set[int] = set()
+    policies = Policies(db, received_at)
     with transaction(db):
         for index, event in enumerate(_joined_spans(batch)):
             try:
-                number, added = _one(db, event, received_at, history=history, owner=owner and not history)
+                number, added = _one(db, event, policies, history=history, owner=owner and not history)
             except _REFUSALS as error:
                 rejected.append(Rejected(index, code(error), str(error)))
                 kinds.update(str(one.kind) for one in getattr(error, "added", ()))
@@ -161,7 +167,7 @@ def store(db: Connection, event: Event, *, now: clock.Clock = clock.system) -> i
     What is refused changes nothing.
     """
     with transaction(db):
-        number, _ = _one(db, event, clock.utc_text(now()), history=False, owner=True)
+        number, _ = _one(db, event, Policies(db, clock.utc_text(now())), history=False, owner=True)
     return number
 
 
@@ -170,21 +176,30 @@ def code(error: GraphsvcError) -> str:
     return error.code if isinstance(error, Refused) else _CODES[type(error)]
 
 
-def _one(db: Connection, event: Event, received_at: str, *, history: bool, owner: bool) -> tuple[int, list[Stored]]:
+def _one(db: Connection, event: Event, policies: Policies, *, history: bool, owner: bool) -> tuple[int, list[Stored]]:
     """Store one event and what follows from it; return its number and what was added, nothing for a duplicate."""
-    clean = cleaned(event)
+    clean, received_at = cleaned(event), policies.at
     project, session = _place(db, clean)
     view, old = View(db), None
     if project is not None:
         clean, old = _settled(db, project, clean)
         if old is not None and old.session == session:
             return old.id, []
-    stopped = _stopped(db, clean, project, received_at, history=history)
-    if stopped is not None:
-        # The switch is heeded all the same: what is said when recording goes on must not be seen.
-        raise Refused("paused", stopped, _switched(db, view, clean, project, session, received_at))
+    key = events.project_key(db, project) if project is not None else clean.project or _default_project(clean)
+    cwd = clean.meta.get("cwd")
+    folder = cwd if isinstance(cwd, str) else None
+    policy = policies.of(key, folder)
+    if not _own_word(clean, history=history):
+        moment = clean.ts or (clean.ledger.received_at if clean.ledger else received_at)
+        pause = imports.paused(db, key, moment, folder)
+        if pause is not None or policy.problem is not None:
+            # The switch is heeded all the same: what is said when recording goes on must not be seen.
+            switched = _switched(db, view, clean, project, session, received_at)
+            code, why = ("paused", _paused(pause)) if pause is not None else ("settings", str(policy.problem))
+            raise Refused(code, why, switched)
     if old is not None:
-        return old.id, _copy(db, view, clean, old, session, received_at)
+        begun = _begun(db, view, clean, policy, project, session, received_at)
+        return old.id, begun + _copy(db, view, clean, old, begun[0].session if begun else session, received_at)
     if clean.ledger is not None:
         entered = _append(db, view, clean, *_interned(db, clean, project, session), received_at)
         return entered.id, [entered]
@@ -195,10 +210,11 @@ def _one(db: Connection, event: Event, received_at: str, *, history: bool, owner
             raise
         meta = {**clean.meta, "record": clean.kind, "refused": str(error)}
         clean = replace(clean, kind=EventKind.RAW, meta=meta)
-    project, session = _interned(db, clean, project, session)
+    begun = _begun(db, view, clean, policy, project, session, received_at)
+    project, session = _interned(db, clean, project, begun[0].session if begun else session)
     switched = _switched(db, view, clean, project, session, received_at)
-    written = _write(db, view, clean, project, session, received_at)
-    return written[0].id, switched + written
+    written = _write(db, view, clean, project, session, received_at, shares=policy.shares_tools)
+    return written[0].id, begun + switched + written
 
 
 def _switched(
@@ -216,19 +232,34 @@ def _switched(
     return [] if known else [_append(db, view, phrase, project, session, received_at)]
 
 
-def _stopped(db: Connection, event: Event, project: int | None, received_at: str, *, history: bool) -> str | None:
-    """Say why an event is not stored while its project is paused; None when it is not paused, or a person's own word.
+def _begun(
+    db: Connection, view: View, event: Event, policy: Policy, project: int | None, session: int | None, received_at: str
+) -> list[Stored]:
+    """Isolate a session from its first event on, where sessions begin so and it does not say otherwise itself."""
+    switches = event.kind is EventKind.ISOLATION or toggle(event) is not None
+    if session is not None or switches or event.ledger is not None or not policy.begins_isolated:
+        return []
+    if event.meta.get("host") == OWN_HOST and event.session_id.startswith(f"{OWN_HOST}-"):
+        return []  # what was recorded by command was said in no conversation
+    project, session = _interned(db, event, project, session)
+    meta = {"action": "on", "cause": event.origin, "default": True}
+    switch = replace(event, kind=EventKind.ISOLATION, origin=f"rule:{event.origin}:default", body="on", meta=meta)
+    switch, known = _settled(db, project, switch)
+    return [] if known else [_append(db, view, switch, project, session, received_at)]
 
-    What was said meanwhile stays out however late it arrives. A host's history and another ledger do not tell what a
-    person recorded on purpose, so of them only the switch of isolation passes.
+
+def _own_word(event: Event, *, history: bool) -> bool:
+    """Say whether an event is stored while recording is paused: the switch of isolation, and what a person states.
+
+    A host's history and another ledger do not tell what a person recorded on purpose.
     """
-    if event.kind is EventKind.ISOLATION or (event.kind in _OWN_WORD and not history and event.ledger is None):
-        return None
-    key = events.project_key(db, project) if project is not None else event.project or _default_project(event)
-    moment = event.ts or (event.ledger.received_at if event.ledger else received_at)
-    pause = imports.paused(db, key, moment)
-    if pause is None:
-        return None
+    return event.kind is EventKind.ISOLATION or (event.kind in _OWN_WORD and not history and event.ledger is None)
+
+
+def _paused(pause: imports.Pause) -> str:
+    """Say why an event is not stored, and what to do. What was said meanwhile stays out however late it arrives."""
+    if pause.until is None and pause.folder is not None:
+        return f"{pause.folder}/{file.NAME} says paused = true since {pause.since}; to record what comes, change it"
     if pause.until is None:
         on = pause.project or "all"
         return f"{on} is paused since {pause.since}; to record what comes: graphsvc resume --project {shlex.quote(on)}"
@@ -262,14 +293,20 @@ def _interned(db: Connection, event: Event, project: int | None, session: int | 
     return project, session
 
 
-def _write(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> list[Stored]:
-    """Append an event, apply it, and then what it causes."""
+def _write(
+    db: Connection, view: View, event: Event, project: int, session: int, received_at: str, *, shares: bool
+) -> list[Stored]:
+    """Append an event, apply it, and then what it causes; `shares`: of an isolated session others see the tools."""
     added: list[Stored] = []
     queue = deque([event])
     while queue:
-        stored = _append(db, view, queue.popleft(), project, session, received_at)
+        stored = _append(db, view, queue.popleft(), project, session, received_at, shares=shares)
         added.append(stored)
-        for made in derive(stored, view):
+        cause = stored
+        if shares and stored.kind in _TOOLS:
+            # What follows from a tool's result is as isolated as the session, whoever sees that result.
+            cause = replace(stored, isolated=_isolated(view, stored, session))
+        for made in derive(cause, view):
             # What follows may be here before its cause: a part of a ledger was captured, then the transcript.
             one, old = _settled(db, project, _clean_made(made))
             if old is None:
@@ -277,9 +314,12 @@ def _write(db: Connection, view: View, event: Event, project: int, session: int,
     return added
 
 
-def _append(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> Stored:
+def _append(
+    db: Connection, view: View, event: Event, project: int, session: int, received_at: str, *, shares: bool = False
+) -> Stored:
     """Append one event and apply it."""
-    entry = event.ledger or _entry(view, event, session, received_at)
+    hides = _isolated(view, event, session) and not (shares and event.kind in _TOOLS)
+    entry = event.ledger or Entry(received_at=received_at, isolated=hides)
     stored = events.append(
         db,
         event,
@@ -294,16 +334,13 @@ def _append(db: Connection, view: View, event: Event, project: int, session: int
     return stored
 
 
-def _entry(view: View, event: Event, session: int, received_at: str) -> Entry:
-    """Say what the ledger notes of an event that it has not held before."""
-    known = view.session(session)
-    isolated = known is not None and known.isolated
+def _isolated(view: View, event: Event | Stored, session: int) -> bool:
+    """Say whether what a session says here is its own."""
     if event.kind is EventKind.ISOLATION:
-        isolated = event.meta.get("action") == "on"
-    elif event.ts is not None:
-        # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
-        isolated = isolated or view.isolated_at(session, event.ts)
-    return Entry(received_at=received_at, isolated=isolated)
+        return event.meta.get("action") == "on"
+    known = view.session(session)
+    # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
+    return (known is not None and known.isolated) or (event.ts is not None and view.isolated_at(session, event.ts))
 
 
 def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | None, received_at: str) -> list[Stored]:

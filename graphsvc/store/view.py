@@ -131,6 +131,12 @@ class View:
             " ORDER BY at DESC, id DESC LIMIT 1",
             (session, ts),
         ).fetchone()
+        if row is None:  # what was said before its first switch, in a session that began isolated
+            row = self.db.execute(
+                "SELECT body FROM events WHERE session = ? AND kind = 'isolation'"
+                " AND json_extract(meta, '$.default') = 1 LIMIT 1",
+                (session,),
+            ).fetchone()
         return row is not None and row["body"] == b"on"
 
     def hidden(self, event: int) -> bool:
