@@ -163,7 +163,8 @@ def _decided(story: Story, session: str) -> None:
         evidence = [story.chance.choice(story.steps).event.origin]
         story.tell(session, "decision", text, action="record", evidence=evidence)
     else:
-        story.tell(session, "decision", text, action="record")
+        scope = story.chance.choice(("session", "project", "global"))
+        story.tell(session, "decision", text, action="record", scope=scope)
 
 
 def _recorded(story: Story, session: str) -> None:
@@ -379,7 +380,7 @@ def _pages(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]
             **{
                 name: chance.sample([*get_named_type(argument.type).values], 2)
                 for name, argument in field.args.items()
-                if name in {"status", "kind", "types"}
+                if name in {"status", "kind", "types", "scope"}
             },
         }
         document = _whole(

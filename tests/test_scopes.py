@@ -138,8 +138,8 @@ def test_a_global_record_shows_others_nothing_of_its_project(ask, told, asker):
         "supersedes": [],
         "lineage": {"totalCount": 0, "hidden": False, "edges": []},
     }
-    assert "harbor" not in json.dumps(walked)
-    assert walked["edges"] == []
+    assert walked["suggestion"] == json.dumps({"nav": "cd", "target": told["decision", "global"]})
+    assert "edges" not in walked
     assert happened["edges"] == []
     assert ask(NODE, id=told["decision", "project"], **asker) is None
 

@@ -48,6 +48,14 @@ def resolve(db: Connection, viewer: Viewer, target: str, verb: str) -> Found | l
     raise NotFoundError(target, _spelling(db, viewer, verb, name))
 
 
+def within(db: Connection, viewer: Viewer, target: str) -> Found | list[AssetRow]:
+    """Return what a target names to ask about its surroundings; a record of another project has none for the viewer."""
+    found = resolve(db, viewer, target, "cd")
+    if isinstance(found, Found) and found.node is not None and not viewer.reaches(found.node.project):
+        raise NotFoundError(target, call({"nav": "cd", "target": str(found.id)}))
+    return found
+
+
 def numbered(name: str) -> tuple[NodeType, int] | None:
     """Return what the id of an event or a record says, which is the store's key of it; None for any other name."""
     match = _TYPED.fullmatch(name)
