@@ -200,10 +200,12 @@ def test_nothing_is_recorded_while_a_file_says_so_and_what_was_said_then_stays_o
 def test_a_file_below_pauses_what_is_said_below(says, shop, tell, stored):
     says("[capture]\npaused = true\n", "src")
 
+    (shop / "link").symlink_to(shop / "src")
     below = tell("below", cwd=shop / "src" / "deep")
+    linked = tell("linked", cwd=shop / "link" / "deep")
     beside = tell("beside")
 
-    assert (len(below["rejected"]), beside["accepted"]) == (1, 1)
+    assert (len(below["rejected"]), len(linked["rejected"]), beside["accepted"]) == (1, 1, 1)
     assert stored() == [("beside", False)]
 
 

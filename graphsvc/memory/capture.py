@@ -187,11 +187,10 @@ def _one(db: Connection, event: Event, policies: Policies, *, history: bool, own
             return old.id, []
     key = events.project_key(db, project) if project is not None else clean.project or _default_project(clean)
     cwd = clean.meta.get("cwd")
-    folder = cwd if isinstance(cwd, str) else None
-    policy = policies.of(key, folder)
+    policy = policies.of(key, cwd if isinstance(cwd, str) else None)
     if not _own_word(clean, history=history):
         moment = clean.ts or (clean.ledger.received_at if clean.ledger else received_at)
-        pause = imports.paused(db, key, moment, folder)
+        pause = imports.paused(db, key, moment, policy.folder)
         if pause is not None or policy.problem is not None:
             # The switch is heeded all the same: what is said when recording goes on must not be seen.
             switched = _switched(db, view, clean, project, session, received_at)

@@ -6,6 +6,7 @@ makes things more private than the owner has them; what would make them less pri
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ class Policy:
     """What holds in a folder of a project. `problem`: a file there cannot be read, so nobody knows what it says."""
 
     settings: Mapping[str, Holds]
+    folder: str | None = None  # without links
     problem: str | None = None
 
     @property
@@ -71,7 +73,9 @@ class Policies:
             found += [said] if said is not None else []
         self._pause(project, found)
         owner = imports.owners(self.db, project)
-        return Policy(settings={name: _holds(name, owner, found) for name in values.VALUES}, problem=problem)
+        settings = {name: _holds(name, owner, found) for name in values.VALUES}
+        here = os.path.realpath(cwd) if cwd and cwd.startswith("/") else cwd
+        return Policy(settings=settings, folder=here, problem=problem)
 
     def _pause(self, project: str, found: list[ProjectFile]) -> None:
         """Begin and end the pauses that files of a project state: what was said meanwhile stays out later, too."""
