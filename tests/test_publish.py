@@ -236,3 +236,22 @@ def test_publish_and_isolate_are_commands(run, talk, db):
     assert done.out == f"event-{number} is published\n"
     assert again.json["shared"] == [f"decision-{number}"]
     assert run("search", "秘密", "--project", "all").code == 0
+
+
+def test_what_is_published_is_in_the_lineage_of_all_and_what_is_not_is_no_end(talk, state, tool, db, settings):
+    talk.isolated()
+    said = talk.user("we need a plan")
+    talk.decided("写计划", evidence=[said])
+    decision = f"decision-{events.position(db)}"
+    talk.wrote("docs/plan.md")
+
+    state("publish", viewer="s1", ids=[decision, "docs/plan.md"])
+
+    around = {item["id"]: item["label"] for item in tool(nav="ls", target=decision)["items"]}
+    assert around == {decision: "[已隔离: 内容仅其所属会话可见]"}, "the words it stands on stay isolated"
+    edges = [item["label"] for item in tool(nav="ls", target="docs/plan.md")["items"] if item["type"] == "session"]
+    assert any(label.startswith("← produces") for label in edges)
+    [number] = events.ids_of_origins(db, 1, [said])
+    state("publish", viewer="s1", ids=[f"event-{number}"])
+    assert any("we need a plan" in item["label"] for item in tool(nav="ls", target=decision)["items"])
+    assert rebuild.check(settings, lambda *_: None) == []

@@ -264,9 +264,6 @@ class Neighbours:
             condition, more = clause(self._viewer, "g.begin_event")
             parts.append(condition)
             values += more
-        inside, more = self._viewer.reach("(SELECT b.project FROM events b WHERE b.id = g.begin_event)")
-        parts.append(inside)
-        values += more
         reach, project = self._viewer.reach("s.project")
         within = "1" if not project else f"EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.{far} AND {reach})"
         parts.append(
