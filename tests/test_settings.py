@@ -164,6 +164,16 @@ def test_a_session_that_copies_another_one_begins_isolated_too(says, tell, store
     assert {"mine"} <= hidden_of(stored)
 
 
+def test_a_session_that_begins_isolated_changes_nothing_that_others_see(says, tell, stored):
+    tell("tea", kind="decision")
+    says('[isolation]\ndefault = "isolated"\n')
+
+    refused = tell("coffee", kind="decision", session="s2", meta={"action": "supersede", "of": "s1:tea"})
+
+    assert [one["code"] for one in refused["rejected"]] == ["isolated-session"]
+    assert stored() == [("tea", False)]
+
+
 def test_what_is_recorded_by_command_is_no_session_that_begins_isolated(run, says, shop, stored):
     says('[isolation]\ndefault = "isolated"\n')
 

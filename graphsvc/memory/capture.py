@@ -203,7 +203,8 @@ def _one(db: Connection, event: Event, policies: Policies, *, history: bool, own
         entered = _append(db, view, clean, *_interned(db, clean, project, session), received_at)
         return entered.id, [entered]
     try:
-        clean = _checked(view, clean, project, session, owner=owner)
+        begins = _begins(clean, policy, session)
+        clean = _checked(view, clean, project, session, owner=owner, begins=begins)
     except _REFUSALS as error:
         if not history:
             raise
@@ -234,17 +235,22 @@ def _switched(
 def _begun(
     db: Connection, view: View, event: Event, policy: Policy, project: int | None, session: int | None, received_at: str
 ) -> list[Stored]:
-    """Isolate a session from its first event on, where sessions begin so and it does not say otherwise itself."""
-    switches = event.kind is EventKind.ISOLATION or toggle(event) is not None
-    if session is not None or switches or event.ledger is not None or not policy.begins_isolated:
+    """Isolate a session from its first event on, where sessions begin so."""
+    if not _begins(event, policy, session):
         return []
-    if event.meta.get("host") == OWN_HOST and event.session_id.startswith(f"{OWN_HOST}-"):
-        return []  # what was recorded by command was said in no conversation
     project, session = _interned(db, event, project, session)
     meta = {"action": "on", "cause": event.origin, "default": True}
     switch = replace(event, kind=EventKind.ISOLATION, origin=f"rule:{event.origin}:default", body="on", meta=meta)
     switch, known = _settled(db, project, switch)
     return [] if known else [_append(db, view, switch, project, session, received_at)]
+
+
+def _begins(event: Event, policy: Policy, session: int | None) -> bool:
+    """Say whether an event begins a session that is isolated from then on, because it does not say otherwise itself."""
+    switches = event.kind is EventKind.ISOLATION or toggle(event) is not None
+    # What was recorded by command was said in no conversation.
+    ours = event.meta.get("host") == OWN_HOST and event.session_id.startswith(f"{OWN_HOST}-")
+    return policy.begins_isolated and session is None and event.ledger is None and not (switches or ours)
 
 
 def _own_word(event: Event, *, history: bool) -> bool:
@@ -497,7 +503,7 @@ def _conflicting(event: Event) -> Event:
     return replace(event, origin=f"{event.origin}#{digest}", meta=meta)
 
 
-def _checked(view: View, event: Event, project: int | None, session: int | None, *, owner: bool) -> Event:
+def _checked(view: View, event: Event, project: int | None, session: int | None, *, owner: bool, begins: bool) -> Event:
     """Refuse a state change that its machine, or the isolation of the session, does not allow."""
     if event.kind is EventKind.ISOLATION:
         if event.body not in _SWITCHES:
@@ -530,7 +536,8 @@ def _checked(view: View, event: Event, project: int | None, session: int | None,
     if source is None or not late(event, record):
         states.move(NodeType(event.kind), record.status, action)
     state = view.session(session) if session is not None else None
-    if state is not None and state.isolated and not view.hidden(record.id):
+    isolated = begins or (state is not None and state.isolated)
+    if isolated and not view.hidden(record.id):
         name = f"{record.type}-{record.id}"
         raise Isolated(name, "an isolated session cannot change what others see", "another session, or this one later")
     meta = {name: value for name, value in event.meta.items() if name not in {"id", "key"}}
