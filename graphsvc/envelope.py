@@ -110,12 +110,15 @@ class SearchHit:
     kind: str = strawberry.field(description="Kind of the event, record or asset.")
     ts: str | None = strawberry.field(description="UTC time, as the host gave it.")
     seq: Long = strawberry.field(description="Place in its session.")
-    session_id: str = strawberry.field(description="The host's id of the session.")
+    session_id: str = strawberry.field(
+        description="The host's id of the session; empty when that is of a project which is closed to who asks."
+    )
     body: str = strawberry.field(description="The text, cut around the match when it is long.")
     score: float = strawberry.field(description="How well it matches; higher is better.")
     why: list[str] = strawberry.field(
         description="What matched: word, identifier, date, substring (a query without words; for grep a title or path)"
-        ", filter (no query); then status:… of a record that no longer holds."
+        ", filter (no query); then status:… of a record that no longer holds, scope:… of one that does not hold in its"
+        " project."
     )
 
 

@@ -130,6 +130,9 @@ EDGES: Final[dict[EdgeType, frozenset[tuple[NodeType, NodeType]]]] = {
         {(NodeType.GOAL, NodeType.TODO), (NodeType.DECISION, NodeType.TODO), (NodeType.ASSET, NodeType.TODO)}
     ),
 }
+# How far a record holds, and the records of which that can be said.
+SCOPES: Final = ("session", "project", "global")
+SCOPED: Final = frozenset({NodeType.GOAL, NodeType.DECISION, NodeType.FEEDBACK})
 FEEDBACK_KINDS: Final = ("preference", "correction")
 ASSET_KINDS: Final = ("document", "report", "code", "other")
 OWN_HOST: Final = "graphsvc"  # the host of what is recorded outside of any agent's session
@@ -255,7 +258,7 @@ class Record:
     session: int
     status: str
     text: str
-    scope: str = "project"
+    scope: str = "project"  # one of SCOPES
     key: str | None = None  # the host's own id of it
     basis: str | None = None  # for a todo: the origin of what it came from
     kind: str | None = None  # of feedback: preference or correction, when it was said

@@ -210,7 +210,7 @@ def test_capture_stores_what_it_can_and_names_the_rest(ask):
     assert ask(CAPTURE, events=given)["data"]["capture"]["duplicates"] == 2
 
 
-def test_every_code_of_a_rejected_event_is_one_of_the_table_in_its_description(ask, db, clock):
+def test_every_code_of_a_rejected_event_is_one_of_the_table_in_its_description(ask, db, clock, tmp_path):
     about = '{ __type(name: "RejectedEvent") { fields { name description } } }'
     described = {field["name"]: field["description"] for field in ask(about)["data"]["__type"]["fields"]}
     table = set(re.findall(r"^\| ([a-z]+(?:-[a-z]+)*) \| [^|]+ \|$", described["code"], re.MULTILINE)) - {"code"}
@@ -232,6 +232,8 @@ def test_every_code_of_a_rejected_event_is_one_of_the_table_in_its_description(a
     ]
     imports.pause(db, "/srv/p", utc_text(clock()))
     met += rejected(event("h"))
+    (tmp_path / ".graphsvc.toml").write_text("unknown = 1\n")
+    met += rejected(event("j", session_id="s3", project=str(tmp_path)))
     of_another = ask(CAPTURE, asker=Asker(session_id="s1"), events=[event("i", session_id="s2")])
     met += [one["code"] for one in of_another["data"]["capture"]["rejected"]]
     imports.resume(db, "/srv/p", utc_text(clock()))

@@ -252,3 +252,67 @@ def test_publishing_what_the_session_has_not_is_refused(db, clock, ids):
 
     assert [one.code for one in done.rejected] == ["invalid-input"]
     assert "meta.ids" in done.rejected[0].message
+
+
+def blocks(
+    *bodies: str, kind: EventKind = EventKind.USER_MESSAGE, ts: str | None = "2026-11-30T09:00:00Z"
+) -> list[Event]:
+    return [
+        Event(session_id="s1", kind=kind, origin=f"m:{number}", body=body, ts=ts) for number, body in enumerate(bodies)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "kept"),
+    [
+        (
+            ("my <private>birth", "day is in", "May</private> you know"),
+            ["my [private]", "[private]", "[private] you know"],
+        ),
+        (("我的<私密>生日", "五月</私密>知道"), ["我的[private]", "[private]知道"]),
+        (("<private>a<private>b", "c</private>d", "e</private>f"), ["[private]", "[private]", "[private]f"]),
+        (("open", "shut</private>"), ["open", "shut</private>"]),
+    ],
+)
+def test_a_private_span_goes_on_in_the_next_block_of_the_message(db, clock, bodies, kept):
+    batch = blocks(*bodies)
+
+    first = capture.capture(db, batch, now=clock)
+    again = capture.capture(db, batch, now=clock)
+
+    assert [one.body for one in events.after(db, 0) if one.kind is EventKind.USER_MESSAGE] == kept
+    assert (first.accepted, again.duplicates) == (len(bodies), len(bodies))
+
+
+def test_a_private_span_ends_with_its_message(db, clock):
+    later = _event(origin="n", body="b", ts="2026-11-30T09:00:01Z")
+    capture.capture(db, [*blocks("<private>a"), later, _event(session_id="s2", origin="o")], now=clock)
+
+    assert _bodies(db) == ["[private]", "b", "text"]
+
+
+def test_nothing_private_is_kept_in_what_the_host_says_beside_the_text(db, clock):
+    meta = {"title": "my <private>birthday</private>", "extra": {"<private>k</private>": ["<私密>五月"]}}
+    capture.capture(
+        db, [Event(session_id="s1", kind=EventKind.USER_MESSAGE, origin="n", body="x", meta=meta)], now=clock
+    )
+
+    [event] = events.after(db, 0)
+    assert event.meta == {"title": "my [private]", "extra": {"[private]": ["[private]"]}}
+
+
+def test_a_tool_input_with_an_open_private_span_still_names_its_file(db, clock):
+    given = json.dumps({"file_path": "/srv/talk/a.md", "content": "# A\n<private>birthday"})
+    about = {"tool_name": "Write", "tool_use_id": "c1"}
+    call, result = (
+        Event(session_id="s1", kind=kind, origin=kind, body=body, project="/srv/talk", meta=about)
+        for kind, body in ((EventKind.TOOL_CALL, given), (EventKind.TOOL_RESULT, "File created"))
+    )
+
+    capture.capture(db, [call, result], now=clock)
+
+    row = db.execute(
+        "SELECT a.path, v.title FROM knowledge_assets a JOIN asset_versions v ON v.asset = a.id"
+    ).fetchone()
+    assert tuple(row) == ("a.md", "A")
+    assert "birthday" not in "".join(one.body for one in events.after(db, 0))

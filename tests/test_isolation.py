@@ -163,7 +163,8 @@ def _decided(story: Story, session: str) -> None:
         evidence = [story.chance.choice(story.steps).event.origin]
         story.tell(session, "decision", text, action="record", evidence=evidence)
     else:
-        story.tell(session, "decision", text, action="record")
+        scope = story.chance.choice(("session", "project", "global"))
+        story.tell(session, "decision", text, action="record", scope=scope)
 
 
 def _recorded(story: Story, session: str) -> None:
@@ -379,7 +380,7 @@ def _pages(name: str) -> Callable[[Targets, random.Random, bool], Iterator[Call]
             **{
                 name: chance.sample([*get_named_type(argument.type).values], 2)
                 for name, argument in field.args.items()
-                if name in {"status", "kind", "types"}
+                if name in {"status", "kind", "types", "scope"}
             },
         }
         document = _whole(
@@ -490,6 +491,14 @@ def _origins(targets: Targets, chance: random.Random, _: bool) -> Iterator[Call]
         yield document, {"path": chance.choice(PATHS), "line": 3, "text": {"text": f"# one\n\n{text}"}}
 
 
+def _explained(targets: Targets, chance: random.Random, thorough: bool) -> Iterator[Call]:
+    """Ask why nodes are seen: of who asks, and of sessions that hold no secret."""
+    document = _whole("explain_visibility", "$node: ID!, $viewer: ID", "node: $node, viewer: $viewer")
+    for target in targets.ids if thorough else chance.sample(targets.ids, 8):
+        yield document, {"node": target}
+        yield document, {"node": target, "viewer": chance.choice(("open", "late", "far"))}
+
+
 def _bounds(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield resources.text("queries/dashboard/limits.graphql"), {}
 
@@ -511,6 +520,7 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     "insight": _insights,
     "insights": _insights,
     "line_origin": _origins,
+    "explain_visibility": _explained,
     "limits": _bounds,
     "cost": _bounds,
     "whoami": _self,

@@ -100,8 +100,9 @@ def store(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
             continue
         read.append(replace(event, project=event.project or _project(context.asker)))
         places.append(index)
-    done = capture.capture(context.db, read, now=context.clock)
     told = token.kind is TokenKind.OWNER
+    owner = told and context.asker.owner and context.asker.session_id is None
+    done = capture.capture(context.db, read, now=context.clock, owner=owner)
     rejected += [
         RejectedEvent(
             index=Long(places[one.index]), code=one.code, message=one.message if told else capture.CODES[one.code]

@@ -223,7 +223,7 @@ def _session(sight: Sight, name: str) -> int:
 def _root(sight: Sight, name: str) -> walk.Key:
     """Find what a root names, as far as the viewer may see it."""
     try:
-        found = targets.resolve(sight.db, sight.viewer, name, "cd")
+        found = targets.within(sight.db, sight.viewer, name)
     except errors.NotFoundError as error:
         raise GraphQLError(str(error), extensions={"code": "NotFound", "field": "root"}) from None
     if isinstance(found, list):

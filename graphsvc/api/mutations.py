@@ -9,7 +9,7 @@ Who states it comes from the transport. What can be wrong is a member of the out
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,7 +21,19 @@ from strawberry import UNSET
 from graphsvc import errors, model
 from graphsvc.api import batch
 from graphsvc.api.context import Context, Info, Sight, argument, given
-from graphsvc.api.nodes import Asset, Candidate, Decision, Feedback, Goal, LineageEdge, Node, Todo, edge_node, nodes
+from graphsvc.api.nodes import (
+    Asset,
+    Candidate,
+    Decision,
+    Feedback,
+    Goal,
+    LineageEdge,
+    Node,
+    Session,
+    Todo,
+    edge_node,
+    nodes,
+)
 from graphsvc.api.values import (
     AcrossIsolation,
     AssetKind,
@@ -34,6 +46,7 @@ from graphsvc.api.values import (
     NotFound,
     Problem,
     count_list,
+    Scope,
     problem,
 )
 from graphsvc.clock import Clock
@@ -117,6 +130,17 @@ class Forgotten:
     )
 
 
+@strawberry.type(description="What a session published of what it holds in isolation.")
+class Published(Changed):
+    events: list[strawberry.ID] = strawberry.field(description="The events that others see from now on.")
+    shared: list[strawberry.ID] = strawberry.field(description="What was named and was seen by others before.")
+
+
+@strawberry.type(description="A session whose isolation is as it was asked for.")
+class IsolationSwitched(Changed):
+    session: Session = strawberry.field(description="The session as it stands now.")
+
+
 DecisionOutcome = Annotated[
     DecisionChanged | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
     strawberry.union("DecisionOutcome", description="What became of a decision, or why nothing was done."),
@@ -145,6 +169,14 @@ EdgeOutcome = Annotated[
     EdgeChanged | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
     strawberry.union("EdgeOutcome", description="What became of an edge, or why nothing was done."),
 ]
+PublishOutcome = Annotated[
+    Published | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
+    strawberry.union("PublishOutcome", description="What was published, or why nothing was."),
+]
+IsolationOutcome = Annotated[
+    IsolationSwitched | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
+    strawberry.union("IsolationOutcome", description="The session, or why nothing was done."),
+]
 
 
 ForgetOutcome = Annotated[
@@ -161,6 +193,10 @@ Evidence = Annotated[
 Reason = Annotated[str | None, argument("Why; kept with the event.")]
 Version = Annotated[
     Long | None, argument("The version that was read: when the record has another one by now, nothing is done.")
+]
+HowFar = Annotated[
+    Scope | None,
+    argument("How far it holds: the project when left out; the session it is filed under; or, by the owner, all."),
 ]
 InProject = Annotated[
     str | None, argument("Key of the project of what is new; left out, the viewer's, else the folder's.")
@@ -199,11 +235,12 @@ class Mutation:
         text: Words,
         evidence: Evidence = UNSET,
         reason: Reason = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> DecisionOutcome | None:
-        said = {"text": text, "evidence": evidence, "reason": reason}
+        said = {"text": text, "evidence": evidence, "reason": reason, "scope": scope}
         return _decision(info, "record", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Record a decision that is only proposed: decision_activate makes it hold.")
@@ -213,11 +250,12 @@ class Mutation:
         text: Words,
         evidence: Evidence = UNSET,
         reason: Reason = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> DecisionOutcome | None:
-        said = {"text": text, "evidence": evidence, "reason": reason}
+        said = {"text": text, "evidence": evidence, "reason": reason, "scope": scope}
         return _decision(info, "propose", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Make a proposed decision hold.")
@@ -307,11 +345,12 @@ class Mutation:
         info: Info,
         text: Words,
         evidence: Evidence = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> GoalOutcome | None:
-        said = {"text": text, "evidence": evidence}
+        said = {"text": text, "evidence": evidence, "scope": scope}
         return _goal(info, "record", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Say that a goal is reached.")
@@ -387,11 +426,12 @@ class Mutation:
             FeedbackKind, argument("A preference, or the correction of a mistake.")
         ] = FeedbackKind.PREFERENCE,
         evidence: Evidence = UNSET,
+        scope: HowFar = UNSET,
         project: InProject = UNSET,
         session_id: InSession = UNSET,
         client_mutation_id: Once = UNSET,
     ) -> FeedbackOutcome | None:
-        said = {"text": text, "kind": kind, "evidence": evidence}
+        said = {"text": text, "kind": kind, "evidence": evidence, "scope": scope}
         return _feedback(info, "record", said, _By(project, session_id, client_mutation_id))
 
     @strawberry.mutation(description="Say that feedback holds no longer.")
@@ -484,6 +524,30 @@ class Mutation:
             project=given(project) or _folder_project(info.context),
         )
         return _forget(info.context, wanted, confirm=confirm)
+
+    @strawberry.mutation(
+        description="Show others what the viewer's session holds in isolation: what is named, and nothing beside it."
+    )
+    def publish(
+        self,
+        info: Info,
+        ids: Annotated[
+            list[strawberry.ID],
+            argument(f"Events, records, or assets for the versions it wrote; at most {record.MAX_PUBLISHED}."),
+        ],
+        client_mutation_id: Once = UNSET,
+    ) -> PublishOutcome | None:
+        return _publish(info, ids, _By(None, None, client_mutation_id))
+
+    @strawberry.mutation(description="Isolate what a session says from now on, or share it. What it said before stays.")
+    def isolate(
+        self,
+        info: Info,
+        session_id: Annotated[strawberry.ID, argument("The session; a viewer switches itself only.")],
+        on: Annotated[bool, argument("Whether it is isolated.")],
+        client_mutation_id: Once = UNSET,
+    ) -> IsolationOutcome | None:
+        return _isolate(info, session_id, on, _By(None, None, client_mutation_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -622,6 +686,29 @@ def _folder_project(context: Context) -> str | None:
 
 def _unwatched(done: int, of: int) -> None:
     del done, of
+
+
+def _publish(info: Info, ids: Sequence[strawberry.ID], by: _By) -> PublishOutcome:
+    context = info.context
+
+    def state(author: Author) -> Published:
+        done = record.publish(context.db, author, [str(one) for one in ids], now=context.clock)
+        common = _common(author, done.position, duplicate=done.duplicate)
+        shown = [strawberry.ID(f"event-{number}") for number in done.events]
+        return Published(**common, events=shown, shared=[strawberry.ID(one) for one in done.shared])
+
+    return _stated(info, by, state)
+
+
+def _isolate(info: Info, session_id: strawberry.ID, on: bool, by: _By) -> IsolationOutcome:
+    context = info.context
+
+    def state(author: Author) -> IsolationSwitched:
+        done = record.isolate(context.db, author, str(session_id), on=on, now=context.clock)
+        common = _common(author, done.position, duplicate=done.duplicate)
+        return IsolationSwitched(**common, session=_shown(Sight(context.db, author.viewer), Session, done.session))
+
+    return _stated(info, by, state)
 
 
 def _stated(info: Info, by: _By, state: Callable[[Author], T]) -> T | Problem:

@@ -288,12 +288,18 @@ class Recorded(Linked):
         changed = self.beside.read("changed", lambda rows: events.times(db, [row.changed_event for row in rows]))
         return DateTime(changed[self.row.changed_event])
 
-    @strawberry.field(description="The session it was recorded in.")
-    def session(self) -> Session:
-        return sessions_beside(self.beside)[self.row.session]
+    @strawberry.field(
+        description="The session it was recorded in; null when that is of a project which is closed to who asks."
+    )
+    def session(self) -> Session | None:
+        return sessions_beside(self.beside)[self.row.session] if self._open else None
 
-    @strawberry.field(description="The event that recorded it.")
-    def event(self) -> Event:
+    @strawberry.field(
+        description="The event that recorded it; null when that is of a project which is closed to who asks."
+    )
+    def event(self) -> Event | None:
+        if not self._open:
+            return None
         sight = self.beside.sight
         return self.beside.read("event", lambda rows: _events(sight, [row.id for row in rows]))[self.row.id]
 
@@ -307,7 +313,12 @@ class Recorded(Linked):
         found = self.beside.read(
             "evidence", lambda rows: _events(sight, [number for row in rows for number in row.evidence])
         )
-        return [found[number] for number in self.row.evidence if number in found][:first]
+        return [found[number] for number in self.row.evidence if number in found and self._open][:first]
+
+    @property
+    def _open(self) -> bool:
+        """Whether more is shown than that it holds everywhere: of its project, or to whom all projects are open."""
+        return self.beside.sight.viewer.reaches(self.row.project)
 
 
 @strawberry.type(description="What was decided, and whether it still holds.")

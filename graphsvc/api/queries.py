@@ -30,6 +30,7 @@ from graphsvc.api.lineage.origins import Origins
 from graphsvc.api.lineage.walks import LineageQuery
 from graphsvc.api.nodes import Asset, Candidate, Decision, Event, Feedback, Goal, Isolated, Node, Session, Todo
 from graphsvc.api.pages import TWENTY, After, ByTime, Connection, First, connection
+from graphsvc.api.privacy.sight import VisibilityQuery
 from graphsvc.api.values import (
     MAX_IDS,
     AssetKind,
@@ -42,6 +43,7 @@ from graphsvc.api.values import (
     GoalStatus,
     InvalidInput,
     Measure,
+    Scope,
     SessionStatus,
     TimeZone,
     TodoStatus,
@@ -186,11 +188,15 @@ Until = Annotated[DateTime | None, argument("Up to this time or day, inclusive; 
 UpdatedAfter = Annotated[
     DateTime | None, argument("Only what was stored or changed after this time, whenever its host says it was.")
 ]
+InScope = Annotated[
+    list[Scope] | None,
+    argument("Only what holds that far; left out, without what holds in another session than the asker's only."),
+]
 SessionId = Annotated[str | None, argument("Only this session.")]
 
 
 @strawberry.type(description="What can be read. Who asks comes from the transport, never from an argument.")
-class Query(LineageQuery, InsightQuery, Origins):
+class Query(LineageQuery, InsightQuery, Origins, VisibilityQuery):
     @strawberry.field(description="Walk sessions, assets, events and records: ls, cd, cat, grep.")
     def nav(
         self,
@@ -310,6 +316,7 @@ class Query(LineageQuery, InsightQuery, Origins):
         self,
         info: Info,
         status: Annotated[list[DecisionStatus] | None, argument(Status)] = UNSET,
+        scope: InScope = UNSET,
         query: Query_ = UNSET,
         session_id: SessionId = UNSET,
         since: Since = UNSET,
@@ -321,13 +328,14 @@ class Query(LineageQuery, InsightQuery, Origins):
         project: Project = UNSET,
     ) -> Connection[Decision]:
         asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
-        return _records(info, asked, NodeType.DECISION, nodes.decision_nodes, status)
+        return _records(info, asked, NodeType.DECISION, nodes.decision_nodes, status, scope)
 
     @strawberry.field(description="Goals, newest first.")
     def goals(
         self,
         info: Info,
         status: Annotated[list[GoalStatus] | None, argument(Status)] = UNSET,
+        scope: InScope = UNSET,
         query: Query_ = UNSET,
         session_id: SessionId = UNSET,
         since: Since = UNSET,
@@ -339,7 +347,7 @@ class Query(LineageQuery, InsightQuery, Origins):
         project: Project = UNSET,
     ) -> Connection[Goal]:
         asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
-        return _records(info, asked, NodeType.GOAL, nodes.goal_nodes, status)
+        return _records(info, asked, NodeType.GOAL, nodes.goal_nodes, status, scope)
 
     @strawberry.field(description="Todos, newest first.")
     def todos(
@@ -382,6 +390,7 @@ class Query(LineageQuery, InsightQuery, Origins):
         self,
         info: Info,
         status: Annotated[list[FeedbackStatus] | None, argument(Status)] = UNSET,
+        scope: InScope = UNSET,
         query: Query_ = UNSET,
         session_id: SessionId = UNSET,
         since: Since = UNSET,
@@ -393,7 +402,7 @@ class Query(LineageQuery, InsightQuery, Origins):
         project: Project = UNSET,
     ) -> Connection[Feedback]:
         asked = _Asked(query, session_id, since, until, updated_after, order, first, after, project)
-        return _records(info, asked, NodeType.FEEDBACK, nodes.feedback_nodes, status)
+        return _records(info, asked, NodeType.FEEDBACK, nodes.feedback_nodes, status, scope)
 
     @strawberry.field(description="What happened, newest first: sessions, files, decisions, goals, todos, compactions.")
     def timeline(
@@ -510,6 +519,7 @@ def _list(
     *,
     types: tuple[str, ...],
     statuses: tuple[str, ...],
+    scopes: tuple[str, ...] = (),
 ) -> Connection[N]:
     seen, chosen = _filter(info, asked)
     of = listed if isinstance(listed, Listed) else listed(seen.viewer, chosen)
@@ -526,15 +536,20 @@ def _list(
                 index.catch_up(seen.db)
             among, bounded = search.matching(seen.db, seen.viewer, query)
             chosen, notes = replace(chosen, among=among), (*notes, *bounded)
-    chosen = replace(chosen, types=types, statuses=statuses)
+    chosen = replace(chosen, types=types, statuses=statuses, scopes=scopes, holding=chosen.session is None)
     rows = lists.page(seen.db, of, chosen, asked.first + 1)
     return connection(seen, rows, asked.first, make, lambda: lists.count(seen.db, of, chosen), notes)
 
 
 def _records(
-    info: Info, asked: _Asked, kind: NodeType, make: Callable[[Sight, Sequence[Record]], Sequence[N]], status: object
+    info: Info,
+    asked: _Asked,
+    kind: NodeType,
+    make: Callable[[Sight, Sequence[Record]], Sequence[N]],
+    status: object,
+    scope: object = UNSET,
 ) -> Connection[N]:
-    return _list(info, asked, lists.RECORDS, make, types=(kind,), statuses=words(status))
+    return _list(info, asked, lists.RECORDS, make, types=(kind,), statuses=words(status), scopes=words(scope))
 
 
 def _nodes(seen: Sight, ids: Sequence[str]) -> list[Node | None]:

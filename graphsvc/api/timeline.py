@@ -66,6 +66,8 @@ def page(
         target = _target(seen, root)
         if target is None or target.node is None:
             chosen, notes = replace(chosen, among=frozenset()), (f"nothing is known as {root[:200]!r}",)
+        elif isinstance(target.node, Record) and not seen.viewer.reaches(target.node.project):
+            chosen, notes = replace(chosen, among=frozenset()), ("what happened to it is told in its own project",)
         elif isinstance(target.node, sessions.SessionRow):
             chosen = replace(chosen, session=target.node.number)
         else:

@@ -196,6 +196,13 @@ class AssetKind(Enum):
     OTHER = "other"
 
 
+@strawberry.enum(graphql_name_from="value", description="How far a decision, goal or piece of feedback holds.")
+class Scope(Enum):
+    SESSION = "session"
+    PROJECT = "project"
+    GLOBAL = "global"
+
+
 @strawberry.enum(graphql_name_from="value", description="What a piece of feedback is.")
 class FeedbackKind(Enum):
     PREFERENCE = "preference"

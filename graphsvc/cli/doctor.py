@@ -270,6 +270,8 @@ def _pauses(db: Connection) -> Findings:
     for one in lasting:
         name = one.project or "all"
         todo = f"graphsvc resume --project {shlex.quote(name)}"
+        if one.folder is not None:
+            todo = f"change {one.folder}/.graphsvc.toml, which says so"
         yield Finding("pause", "warn", f"nothing of {name} is recorded since {one.since}", todo)
     if not lasting:
         yield Finding("pause", "ok", "nothing is paused")

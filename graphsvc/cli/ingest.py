@@ -195,7 +195,7 @@ def pause(project: str | None, as_json: bool) -> None:
     from graphsvc.store import events, imports
 
     with closing(rebuild.connect(config.from_environment())) as db:
-        begun = imports.pause(db, _paused_key(db, project), clock.utc_text(clock.system()))
+        begun = imports.pause(db, project_key(db, project), clock.utc_text(clock.system()))
         known = begun.project is None or events.find_project(db, begun.project) is not None
     if as_json:
         line(asdict(begun))
@@ -218,11 +218,15 @@ def resume(project: str | None, as_json: bool) -> None:
     """
     from graphsvc import clock
     from graphsvc.memory import rebuild
+    from graphsvc.memory.settings.policy import Policies
     from graphsvc.store import imports
 
     with closing(rebuild.connect(config.from_environment())) as db:
-        key = _paused_key(db, project)
-        ended = imports.resume(db, key, clock.utc_text(clock.system()))
+        key = project_key(db, project)
+        at = clock.utc_text(clock.system())
+        if key is not None:
+            Policies(db, at).of(key, None if project else str(Path.cwd()))
+        ended = imports.resume(db, key, at)
         rest = [one for one in imports.pauses(db) if one.project in {None, key}]
     if as_json:
         line({"ended": [asdict(one) for one in ended], "paused": [asdict(one) for one in rest]})
@@ -230,13 +234,17 @@ def resume(project: str | None, as_json: bool) -> None:
     for one in ended:
         click.echo(f"{printable(one.project or 'all')} was paused from {one.since} until {one.until}")
     for one in rest:
-        click.echo(f"all is still paused since {one.since}: graphsvc resume --project all")
+        if one.folder is not None:
+            name, where = printable(one.project or "all"), printable(f"{one.folder}/.graphsvc.toml")
+            click.echo(f"{name} is still paused since {one.since}: {where} says paused = true")
+        else:
+            click.echo(f"all is still paused since {one.since}: graphsvc resume --project all")
     if not ended and not rest:
         click.echo(f"{printable(key or 'all')} is not paused")
 
 
-def _paused_key(db: Connection, project: str | None) -> str | None:
-    """Return the key of the project to pause, as events name it; None for all."""
+def project_key(db: Connection, project: str | None) -> str | None:
+    """Return the key of the project that is meant, as events name it; None for all."""
     from graphsvc.memory import paths
     from graphsvc.memory.redact import redact
     from graphsvc.store import events

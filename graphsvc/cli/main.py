@@ -13,6 +13,7 @@ from graphsvc import __version__
 from graphsvc.cli import ask, bench, doctor, forget, ingest, lists, operate, record, token
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
+from graphsvc.cli.privacy import isolation, settings, sight
 
 
 class Program(click.Group):
@@ -66,6 +67,7 @@ for _command in (
     ingest.resume,
     forget.forget,
     forget.redact,
+    settings.settings,
     ask.tool,
     ask.ls,
     ask.cd,
@@ -74,6 +76,9 @@ for _command in (
     ask.search,
     why.why,
     *record.GROUPS,
+    isolation.publish,
+    isolation.isolate,
+    sight.visibility,
     lists.timeline,
     walks.lineage,
     walks.impact,

@@ -16,7 +16,7 @@ from graphsvc import states
 from graphsvc.cli import lists
 from graphsvc.cli.options import Command, as_json, asking, line
 from graphsvc.errors import Conflict, GraphsvcError, InvalidInput, InvalidTransition, Isolated, NotFoundError
-from graphsvc.model import ASSET_KINDS, FEEDBACK_KINDS
+from graphsvc.model import ASSET_KINDS, FEEDBACK_KINDS, SCOPES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -128,6 +128,14 @@ def _reason(command: F) -> F:
     return click.option("--reason", metavar="TEXT", help="Why; kept with the change.")(command)
 
 
+def _scope(command: F) -> F:
+    return click.option(
+        "--scope",
+        type=click.Choice(SCOPES),
+        help="How far it holds; default: in its project. global: in every one.",
+    )(command)
+
+
 def _version(command: F) -> F:
     return click.option(
         "--if-version",
@@ -140,6 +148,7 @@ def _version(command: F) -> F:
 @decide.command("add", short_help="Record a decision that holds from now on.")
 @click.argument("text")
 @_because
+@_scope
 @click.option("--propose", is_flag=True, help="Only propose it; `decide activate` makes it hold.")
 @_reason
 @_stating
@@ -201,6 +210,7 @@ def _candidate_promote(**given: object) -> None:
 @goal.command("add", short_help="State what is to be reached.")
 @click.argument("text")
 @_because
+@_scope
 @_stating
 def _goal_add(**given: object) -> None:
     """State TEXT as what is to be reached.
@@ -234,6 +244,7 @@ def _todo_add(**given: object) -> None:
     help="A preference, or the correction of a mistake.",
 )
 @_because
+@_scope
 @_stating
 def _feedback_add(**given: object) -> None:
     """Keep TEXT as what a user prefers or corrected.
@@ -271,6 +282,7 @@ def _step(group: Group, name: str, mutation: str, about: str) -> None:
         _state(mutation, given)
 
 
+_SCOPED: Final = frozenset({"decisions", "goals", "feedback"})
 _EXAMPLES: Final = {
     decide: "decision-41",
     goal: "goal-9",
@@ -291,12 +303,23 @@ for _one in (
     _step(*_one)
 
 
+def _of_scopes(command: F) -> F:
+    return click.option(
+        "--scope", multiple=True, type=click.Choice(SCOPES), help="Only what holds that far; may be repeated."
+    )(command)
+
+
+def _of_all(command: F) -> F:
+    return command
+
+
 def _listing(group: Group, document: str, option: str, choices: Sequence[str], about: str) -> None:
     """Add the command that lists what a group records; `option` filters by status, or by kind."""
 
     @group.command("list", short_help=about, help=f"{about}\n\n\b\ngraphsvc {group.name} list --{option} {choices[0]}")
     @click.option(f"--{option}", multiple=True, type=click.Choice(choices), help="Only these; may be repeated.")
     @click.option("--query", metavar="WORDS", help="Only what holds all of these words.")
+    @(_of_scopes if document in _SCOPED else _of_all)
     @lists.paged
     def list_(**given: object) -> None:
         files = ("id", "kind", "path", "versions")
@@ -318,12 +341,7 @@ def _state(mutation: str, given: Mapping[str, object], **more: str) -> None:
     """Send a mutation as the local owner, and print what became of it."""
     about = {**given, **more}
     quiet = about.pop("as_json")
-    viewer, project = (str(name) if name else None for name in (about.pop("viewer"), about.pop("project")))
-    variables = {name: value for name, value in about.items() if value not in (None, ())}
-    got = lists.ask(f"record/{mutation}", viewer, project, variables)
-    kind = str(got.pop("__typename"))
-    if kind in _PROBLEMS:
-        raise _PROBLEMS[kind](got)
+    got = send(f"record/{mutation}", about)
     if quiet:
         line(got)
         return
@@ -334,8 +352,22 @@ def _state(mutation: str, given: Mapping[str, object], **more: str) -> None:
         render.say("note: it was there already; nothing was added")
 
 
+def send(document: str, given: Mapping[str, object]) -> dict[str, Any]:
+    """Send the document of a mutation as who asks, and return what became of it; raise what was wrong."""
+    about = dict(given)
+    viewer, project = (str(name) if name else None for name in (about.pop("viewer"), about.pop("project", None)))
+    variables = {name: value for name, value in about.items() if value not in (None, ())}
+    got = lists.ask(document, viewer, project, variables)
+    kind = str(got.pop("__typename"))
+    if kind in _PROBLEMS:
+        raise _PROBLEMS[kind](got)
+    return got
+
+
 def _row(node: Mapping[str, Any]) -> Sequence[object]:
     """Write a record or an asset as a row: what it is, where it stands, what it says, its version."""
     if "path" in node:
         return node["id"], node["kind"], f"{node['path']} · {node['title']}", node["version_count"]
-    return node["id"], node["status"], node["text"], node["version"]
+    scope = node.get("scope", "project")
+    status = node["status"] if scope == "project" else f"{node['status']}, {scope}"
+    return node["id"], status, node["text"], node["version"]

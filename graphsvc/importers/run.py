@@ -170,6 +170,7 @@ class _File:
     sessions: dict[str, None] = field(default_factory=dict)
     batch: list[tuple[int, Event]] = field(default_factory=list)
     characters: int = 0
+    kept_out: str | None = None  # why events of it were not stored, and will be when it is read again
 
     def gap(self, line: int, reason: str) -> None:
         """Add a gap; two of one line are one."""
@@ -184,15 +185,19 @@ def _import(run: _Run, path: Path, stream: BinaryIO) -> None:
         run.report.duplicates += done.events
         run.report.forgotten += done.forgotten
     else:
-        done = _read(run, path, stream)
-        run.record(key, done)
+        done, kept_out = _read(run, path, stream)
+        if kept_out is None:
+            run.record(key, done)
+        else:
+            run.report.skipped.append({"file": printable_path(path), "reason": storable(kept_out)})
     run.report.files += 1
     run.report.records += done.records
     run.report.sessions.update(dict.fromkeys(done.sessions))
     run.report.gaps += [{"file": printable_path(path), "line": line, "reason": reason} for line, reason in done.gaps]
 
 
-def _read(run: _Run, path: Path, stream: BinaryIO) -> Done:
+def _read(run: _Run, path: Path, stream: BinaryIO) -> tuple[Done, str | None]:
+    """Read a file, and return what became of it; and why it is to be read again, if it is."""
     # Before reading: what is appended meanwhile makes the file a changed one at the next import.
     stat = os.fstat(stream.fileno())
     head = source.sniff(stream, run.format)
@@ -207,7 +212,7 @@ def _read(run: _Run, path: Path, stream: BinaryIO) -> Done:
         elif isinstance(found, Unknown):
             run.report.unknown[found.type] += 1
     _hand_over(run, file, stream)
-    return Done(
+    done = Done(
         size=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
         format=head.format,
@@ -217,6 +222,7 @@ def _read(run: _Run, path: Path, stream: BinaryIO) -> Done:
         sessions=tuple(file.sessions),
         gaps=tuple(sorted((line, storable(reason)) for line, reason in file.gaps.items())),
     )
+    return done, file.kept_out
 
 
 def _readable(file: _File, stream: BinaryIO, name: str) -> Iterator[Record]:
@@ -249,6 +255,9 @@ def _hand_over(run: _Run, file: _File, stream: BinaryIO) -> None:
             if rejected.code == "forgotten":
                 run.report.forgotten += 1
                 file.forgotten += 1
+                continue
+            if rejected.code == "settings":
+                file.kept_out = rejected.message
                 continue
             file.gap(file.batch[rejected.index][0], f"{rejected.code}: {rejected.message}")
         file.events += captured.accepted + captured.duplicates

@@ -20,6 +20,8 @@ from graphsvc.model import (
     EDGES,
     FEEDBACK_KINDS,
     RECORD_KINDS,
+    SCOPED,
+    SCOPES,
     TALK_KINDS,
     Asset,
     Covered,
@@ -42,7 +44,7 @@ from graphsvc.model import (
 )
 from graphsvc.store.view import View
 
-VERSION: Final = "5"  # of these rules and their tables: another one means that the ledger is replayed
+VERSION: Final = "6"  # of these rules and their tables: another one means that the ledger is replayed
 CREATES: Final = frozenset({"record", "propose", "supersede"})
 WRITES: Final = frozenset({"register", "write"})
 DECLARE: Final = "declare"  # what somebody says is an asset
@@ -383,7 +385,7 @@ def _create(event: Stored, view: View) -> Rows:
         session=event.session,
         status=first_status(event),
         text=event.body,
-        scope=_text(event.meta.get("scope")) or "project",
+        scope=_scope(event, view),
         key=_text(event.meta.get("key")),
         basis=_text(event.meta.get("basis")),
         kind=str(said) if kind is NodeType.FEEDBACK and said in FEEDBACK_KINDS else None,
@@ -406,6 +408,18 @@ def _create(event: Stored, view: View) -> Rows:
     basis = _basis(event, view) if kind is NodeType.TODO else None
     if basis is not None:
         yield _edge(event, EdgeType.NEXT_STEP, basis[0], basis[1], NodeType.TODO, event.id, "basis")
+
+
+def _scope(event: Stored, view: View) -> str:
+    """Say how far a record holds: as it is stated; what takes the place of another one holds as far as that."""
+    if NodeType(event.kind) not in SCOPED:
+        return "project"
+    old = _source(event, view, "of") if action_of(event) == "supersede" else None
+    record = view.record(old.id) if old is not None else None
+    if record is not None and record.type is NodeType(event.kind):
+        return record.scope if may_change(event, record, view) else "project"
+    said = event.meta.get("scope")
+    return said if isinstance(said, str) and said in SCOPES else "project"
 
 
 def _promoted(event: Stored, view: View) -> Record | None:

@@ -14,7 +14,7 @@ import json
 import re
 import shlex
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,13 +23,18 @@ from graphsvc.errors import GraphsvcError, InvalidInput, InvalidTransition, Isol
 from graphsvc.memory import paths
 from graphsvc.memory.apply import action_of, apply, late
 from graphsvc.memory.derive import derive, toggle
-from graphsvc.memory.redact import redact, redact_value, strip_private
+from graphsvc.memory.redact import open_spans, redact, redact_value, strip_private
+from graphsvc.memory.settings import file
+from graphsvc.memory.settings.policy import Policies, Policy
 from graphsvc.model import (
     FEEDBACK_KINDS,
     MAX_NAME,
     MAX_OURS,
     MAX_PATH,
+    OWN_HOST,
     RECORD_KINDS,
+    SCOPED,
+    SCOPES,
     Entry,
     Event,
     EventKind,
@@ -47,6 +52,7 @@ OURS: Final = ("rule:", "member:")  # origins of events that graphsvc makes
 # What a person may state while recording is paused; of a host's history none of it is a person's own word.
 _OWN_WORD: Final = frozenset({*RECORD_KINDS, EventKind.ASSET, EventKind.EDGE, EventKind.PUBLISH, EventKind.FORGET})
 _SWITCHES: Final = ("on", "off")
+_TOOLS: Final = frozenset({EventKind.TOOL_CALL, EventKind.TOOL_RESULT})
 _USUAL: Final = frozenset({"cwd", "file_path", "host", "is_error", "message_id", "record", "tool_name", "tool_use_id"})
 
 
@@ -101,6 +107,7 @@ CODES: Final = {
     "isolated-session": "an isolated session may not change what others see",
     "not-found": "the record that it changes is not there",
     "paused": "recording is paused for its project, or for all",
+    "settings": "a .graphsvc.toml of its project cannot be read, so that nobody knows whether to record",
     "project-conflict": "its session belongs to another project",
 }
 _REFUSALS: Final[tuple[type[GraphsvcError], ...]] = (*_CODES, Refused)
@@ -113,9 +120,11 @@ def capture(
     now: clock.Clock = clock.system,
     history: bool = False,
     again: bool = False,
+    owner: bool = True,
 ) -> Captured:
     """Store a batch of events in one transaction; an event that cannot be stored is reported and changes nothing.
 
+    `owner`: the local owner hands it over, who alone says what holds in every project. A host's history does not.
     `history`: the batch is what a host recorded. A state change that does not fit what is known is then kept as a raw
     event that says why, because it happened and nothing may be lost. `again`: what was forgotten is stored once more.
     """
@@ -124,10 +133,12 @@ def capture(
     rejected: list[Rejected] = []
     numbers: list[int | None] = []
     new: set[int] = set()
+    policies = Policies(db, received_at)
     with transaction(db):
-        for index, event in enumerate(batch):
+        for index, event in enumerate(_joined_spans(batch)):
             try:
-                number, added = _one(db, event, received_at, history=history, again=again)
+                asked = owner and not history
+                number, added = _one(db, event, policies, history=history, again=again, owner=asked)
             except _REFUSALS as error:
                 rejected.append(Rejected(index, code(error), str(error)))
                 kinds.update(str(one.kind) for one in getattr(error, "added", ()))
@@ -141,13 +152,26 @@ def capture(
     return Captured(len(new), duplicates, tuple(rejected), dict(kinds), position, tuple(numbers), frozenset(new))
 
 
+def _joined_spans(batch: Sequence[Event]) -> Iterator[Event]:
+    """Yield the events; a private span that one block of a user's message begins goes on in the next block of it."""
+    message: tuple[object, ...] | None = None
+    depth = 0
+    for event in batch:
+        block = (event.session_id, event.actor, event.ts, event.meta.get("message_id"))
+        said = event.kind is EventKind.USER_MESSAGE and event.ledger is None and block[2:] != (None, None)
+        if said and depth and block == message:
+            event = replace(event, body="<private>" * depth + event.body)  # the same one, as it was meant
+        message, depth = (block, open_spans(event.body)) if said else (None, 0)
+        yield event
+
+
 def store(db: Connection, event: Event, *, now: clock.Clock = clock.system) -> int:
     """Store one event and what follows from it, and return its number; raise what `capture` would report.
 
     What is refused changes nothing.
     """
     with transaction(db):
-        number, _ = _one(db, event, clock.utc_text(now()), history=False)
+        number, _ = _one(db, event, Policies(db, clock.utc_text(now())), history=False, owner=True)
     return number
 
 
@@ -157,10 +181,10 @@ def code(error: GraphsvcError) -> str:
 
 
 def _one(
-    db: Connection, event: Event, received_at: str, *, history: bool, again: bool = False
+    db: Connection, event: Event, policies: Policies, *, history: bool, owner: bool, again: bool = False
 ) -> tuple[int, list[Stored]]:
     """Store one event and what follows from it; return its number and what was added, nothing for a duplicate."""
-    clean = cleaned(event)
+    clean, received_at = cleaned(event), policies.at
     project, session = _place(db, clean)
     view, old = View(db), None
     if project is not None:
@@ -169,26 +193,37 @@ def _one(
             return old.id, []
     if not again and traces.kept(db):
         _check_forgotten(db, clean, old, project)
-    stopped = _stopped(db, clean, project, received_at, history=history)
-    if stopped is not None:
-        # The switch is heeded all the same: what is said when recording goes on must not be seen.
-        raise Refused("paused", stopped, _switched(db, view, clean, project, session, received_at))
+    key = events.project_key(db, project) if project is not None else clean.project or _default_project(clean)
+    cwd = clean.meta.get("cwd")
+    policy = policies.of(key, cwd if isinstance(cwd, str) else None)
+    if not _own_word(clean, history=history):
+        moment = clean.ts or (clean.ledger.received_at if clean.ledger else received_at)
+        pause = imports.paused(db, key, moment, policy.folder)
+        if pause is not None or policy.problem is not None:
+            # The switch is heeded all the same: what is said when recording goes on must not be seen.
+            switched = _switched(db, view, clean, project, session, received_at)
+            code, why = ("paused", _paused(pause)) if pause is not None else ("settings", str(policy.problem))
+            raise Refused(code, why, switched)
     if old is not None:
-        return old.id, _copy(db, view, clean, old, session, received_at)
+        begun = _begun(db, view, clean, policy, project, session, received_at)
+        return old.id, begun + _copy(db, view, clean, old, begun[0].session if begun else session, received_at)
     if clean.ledger is not None:
         entered = _append(db, view, clean, *_interned(db, clean, project, session), received_at)
         return entered.id, [entered]
     try:
-        clean = _checked(view, clean, project, session)
+        begins = _begins(clean, policy, session)
+        clean = _checked(view, clean, project, session, owner=owner, begins=begins)
     except _REFUSALS as error:
         if not history:
             raise
         meta = {**clean.meta, "record": clean.kind, "refused": str(error)}
         clean = replace(clean, kind=EventKind.RAW, meta=meta)
-    project, session = _interned(db, clean, project, session)
+    begun = _begun(db, view, clean, policy, project, session, received_at)
+    project, session = _interned(db, clean, project, begun[0].session if begun else session)
     switched = _switched(db, view, clean, project, session, received_at)
-    written = _write(db, view, clean, project, session, received_at, again=again)
-    return written[0].id, switched + written
+    shares = policy.shares_tools
+    written = _write(db, view, clean, project, session, received_at, again=again, shares=shares)
+    return written[0].id, begun + switched + written
 
 
 def _switched(
@@ -210,19 +245,39 @@ def _switched(
     return [] if known else [_append(db, view, phrase, project, session, received_at)]
 
 
-def _stopped(db: Connection, event: Event, project: int | None, received_at: str, *, history: bool) -> str | None:
-    """Say why an event is not stored while its project is paused; None when it is not paused, or a person's own word.
+def _begun(
+    db: Connection, view: View, event: Event, policy: Policy, project: int | None, session: int | None, received_at: str
+) -> list[Stored]:
+    """Isolate a session from its first event on, where sessions begin so."""
+    if not _begins(event, policy, session):
+        return []
+    project, session = _interned(db, event, project, session)
+    meta = {"action": "on", "cause": event.origin, "default": True}
+    switch = replace(event, kind=EventKind.ISOLATION, origin=f"rule:{event.origin}:default", body="on", meta=meta)
+    switch, known = _settled(db, project, switch)
+    return [] if known else [_append(db, view, switch, project, session, received_at)]
 
-    What was said meanwhile stays out however late it arrives. A host's history and another ledger do not tell what a
-    person recorded on purpose, so of them only the switch of isolation passes.
+
+def _begins(event: Event, policy: Policy, session: int | None) -> bool:
+    """Say whether an event begins a session that is isolated from then on, because it does not say otherwise itself."""
+    switches = event.kind is EventKind.ISOLATION or toggle(event) is not None
+    # What was recorded by command was said in no conversation.
+    ours = event.meta.get("host") == OWN_HOST and event.session_id.startswith(f"{OWN_HOST}-")
+    return policy.begins_isolated and session is None and event.ledger is None and not (switches or ours)
+
+
+def _own_word(event: Event, *, history: bool) -> bool:
+    """Say whether an event is stored while recording is paused: the switch of isolation, and what a person states.
+
+    A host's history and another ledger do not tell what a person recorded on purpose.
     """
-    if event.kind is EventKind.ISOLATION or (event.kind in _OWN_WORD and not history and event.ledger is None):
-        return None
-    key = events.project_key(db, project) if project is not None else event.project or _default_project(event)
-    moment = event.ts or (event.ledger.received_at if event.ledger else received_at)
-    pause = imports.paused(db, key, moment)
-    if pause is None:
-        return None
+    return event.kind is EventKind.ISOLATION or (event.kind in _OWN_WORD and not history and event.ledger is None)
+
+
+def _paused(pause: imports.Pause) -> str:
+    """Say why an event is not stored, and what to do. What was said meanwhile stays out however late it arrives."""
+    if pause.until is None and pause.folder is not None:
+        return f"{pause.folder}/{file.NAME} says paused = true since {pause.since}; to record what comes, change it"
     if pause.until is None:
         on = pause.project or "all"
         return f"{on} is paused since {pause.since}; to record what comes: graphsvc resume --project {shlex.quote(on)}"
@@ -265,16 +320,28 @@ def _interned(db: Connection, event: Event, project: int | None, session: int | 
 
 
 def _write(
-    db: Connection, view: View, event: Event, project: int, session: int, received_at: str, *, again: bool
+    db: Connection,
+    view: View,
+    event: Event,
+    project: int,
+    session: int,
+    received_at: str,
+    *,
+    again: bool,
+    shares: bool,
 ) -> list[Stored]:
-    """Append an event, apply it, and then what it causes."""
+    """Append an event, apply it, and then what it causes; `shares`: of an isolated session others see the tools."""
     added: list[Stored] = []
     key = events.project_key(db, project) if traces.kept(db) and not again else None
     queue = deque([event])
     while queue:
-        stored = _append(db, view, queue.popleft(), project, session, received_at)
+        stored = _append(db, view, queue.popleft(), project, session, received_at, shares=shares)
         added.append(stored)
-        for made in derive(stored, view):
+        cause = stored
+        if shares and stored.kind in _TOOLS:
+            # What follows from a tool's result is as isolated as the session, whoever sees that result.
+            cause = replace(stored, isolated=_isolated(view, stored, session))
+        for made in derive(cause, view):
             # What follows may be here before its cause: a part of a ledger was captured, then the transcript.
             one, old = _settled(db, project, _clean_made(made))
             if old is None and (key is None or not traces.forgotten(db, key, one.session_id, one.origin)):
@@ -282,9 +349,12 @@ def _write(
     return added
 
 
-def _append(db: Connection, view: View, event: Event, project: int, session: int, received_at: str) -> Stored:
+def _append(
+    db: Connection, view: View, event: Event, project: int, session: int, received_at: str, *, shares: bool = False
+) -> Stored:
     """Append one event and apply it."""
-    entry = event.ledger or _entry(view, event, session, received_at)
+    hides = _isolated(view, event, session) and not (shares and event.kind in _TOOLS)
+    entry = event.ledger or Entry(received_at=received_at, isolated=hides)
     if traces.kept(db):
         traces.take_back(db, events.project_key(db, project), event.session_id, event.origin)
     stored = events.append(
@@ -301,16 +371,13 @@ def _append(db: Connection, view: View, event: Event, project: int, session: int
     return stored
 
 
-def _entry(view: View, event: Event, session: int, received_at: str) -> Entry:
-    """Say what the ledger notes of an event that it has not held before."""
-    known = view.session(session)
-    isolated = known is not None and known.isolated
+def _isolated(view: View, event: Event | Stored, session: int) -> bool:
+    """Say whether what a session says here is its own."""
     if event.kind is EventKind.ISOLATION:
-        isolated = event.meta.get("action") == "on"
-    elif event.ts is not None:
-        # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
-        isolated = isolated or view.isolated_at(session, event.ts)
-    return Entry(received_at=received_at, isolated=isolated)
+        return event.meta.get("action") == "on"
+    known = view.session(session)
+    # A transcript is read later than the switch: what was said meanwhile is as isolated as it was then.
+    return (known is not None and known.isolated) or (event.ts is not None and view.isolated_at(session, event.ts))
 
 
 def _copy(db: Connection, view: View, event: Event, old: Stored, session: int | None, received_at: str) -> list[Stored]:
@@ -412,7 +479,7 @@ def _clean_meta(meta: dict[str, object]) -> dict[str, object]:
     """Redact what the host says beside the body. The usual few names are looked at together: most hold nothing."""
     if meta.keys() <= _USUAL:
         text = "\n".join(value for value in meta.values() if isinstance(value, str))
-        if redact(text) == text:
+        if redact(strip_private(text)) == text:
             return meta
     try:
         json.dumps(meta, allow_nan=False)
@@ -468,7 +535,7 @@ def _conflicting(event: Event) -> Event:
     return replace(event, origin=f"{event.origin}#{digest}", meta=meta)
 
 
-def _checked(view: View, event: Event, project: int | None, session: int | None) -> Event:
+def _checked(view: View, event: Event, project: int | None, session: int | None, *, owner: bool, begins: bool) -> Event:
     """Refuse a state change that its machine, or the isolation of the session, does not allow."""
     if event.kind is EventKind.ISOLATION:
         if event.body not in _SWITCHES:
@@ -490,18 +557,34 @@ def _checked(view: View, event: Event, project: int | None, session: int | None)
     kind = event.meta.get("kind")
     if event.kind is EventKind.FEEDBACK and kind is not None and kind not in FEEDBACK_KINDS:
         raise InvalidInput("meta.kind", f"{str(kind)[:80]!r} is unknown", ", ".join(FEEDBACK_KINDS))
+    _check_scope(event, owner=owner)
     if action not in moves:
         return event
     record = _subject(view, event, project, session)
+    if record.scope == "global" and not owner:
+        name = f"{record.type}-{record.id}"
+        raise InvalidInput("meta.of", f"{name} holds in every project, and only the owner changes it", "no viewer")
     source = view.event(record.id)
     if source is None or not late(event, record):
         states.move(NodeType(event.kind), record.status, action)
     state = view.session(session) if session is not None else None
-    if state is not None and state.isolated and not view.hidden(record.id):
+    isolated = begins or (state is not None and state.isolated)
+    if isolated and not view.hidden(record.id):
         name = f"{record.type}-{record.id}"
         raise Isolated(name, "an isolated session cannot change what others see", "another session, or this one later")
     meta = {name: value for name, value in event.meta.items() if name not in {"id", "key"}}
     return replace(event, meta={**meta, "of": source.origin if source else None})
+
+
+def _check_scope(event: Event, *, owner: bool) -> None:
+    said = event.meta.get("scope")
+    if said is None:
+        return
+    allowed = SCOPES if NodeType(event.kind) in SCOPED else ("project",)
+    if said not in allowed:
+        raise InvalidInput("meta.scope", f"{str(said)[:80]!r} is unknown for a {event.kind}", ", ".join(allowed))
+    if said == "global" and not owner:
+        raise InvalidInput("meta.scope", "only the owner says what holds in every project", "session, project")
 
 
 def _named(view: View, event: Event, project: int | None) -> Event:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -22,11 +23,26 @@ from graphsvc.store.view import View
 MAX_GOAL: Final = 200
 MAX_TEXT: Final = 2000  # characters of a candidate, goal or todo by rule
 
-# Whole messages, after trimming and lower-casing.
+# Whole messages, as `_command` writes them.
 ISOLATE: Final = frozenset(
     {"/thread-iso", "隔离", "开始隔离", "进入隔离", "临时隔离", "静默", "免打扰", "别打扰", "isolate", "go private"}
 )
 SHARE: Final = frozenset({"/thread-uniso", "解除隔离", "退出隔离", "恢复共享", "unisolate", "go public"})
+_MAX_PHRASE: Final = 40
+# `/thread-pub dec 41,42`, `/thread-pub ast all`, `/thread-pub event-12 todo-7`.
+_PUBLISH: Final = "/thread-pub"
+_MAX_COMMAND: Final = 4_000
+_MOST_PUBLISHED: Final = 1_000  # rows by one message; said again, it publishes the next ones
+_SHORT: Final = {
+    "ast": NodeType.ASSET,
+    "dec": NodeType.DECISION,
+    "fdb": NodeType.FEEDBACK,
+    "gol": NodeType.GOAL,
+    "evt": NodeType.EVENT,
+    "tod": NodeType.TODO,
+    "cnd": NodeType.CANDIDATE,
+}
+_ID: Final = re.compile(r"(?:([a-z]{1,9})-)?([0-9]{1,18})")
 
 # A decision stated in the user's words. Questions, negations and what is decided by others or later are left out.
 _DECIDED: Final = re.compile(
@@ -89,12 +105,21 @@ TODO_STATES: Final = {
 
 def toggle(event: Event | Stored) -> str | None:
     """Return "on" or "off" when a user's whole message is an isolation phrase; it takes effect before it is stored."""
-    if event.kind is not EventKind.USER_MESSAGE or event.actor is not None or len(event.body) > 40:
-        return None
-    text = event.body.strip().lower()
+    text = _command(event, _MAX_PHRASE)
     if text in ISOLATE:
         return "on"
     return "off" if text in SHARE else None
+
+
+def _command(event: Event | Stored, most: int) -> str:
+    """Return a user's whole message as commands and phrases are compared; empty when it is longer than `most`.
+
+    Case, full-width forms and the white space around and between words are no difference.
+    """
+    if event.kind is not EventKind.USER_MESSAGE or event.actor is not None:
+        return ""
+    text = event.body.strip()
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()) if len(text) <= most else ""
 
 
 def derive(event: Stored, view: View) -> list[Event]:
@@ -142,6 +167,31 @@ def _goal(event: Stored, _: Stored | None, __: View) -> Derived:
         return
     if _GOAL.match(text) and not _asks(text) and not _STATEMENT.search(text[:_OPENING]):
         yield _made(event, EventKind.GOAL, text, action="record", evidence=[event.origin])
+
+
+def _published(event: Stored, _: Stored | None, view: View) -> Derived:
+    """`/thread-pub` with names publishes what the session holds in isolation, and nothing else."""
+    command, *words = re.split(r"[\s,、]+", _command(event, _MAX_COMMAND).rstrip(" ,、"))
+    if command != _PUBLISH or not words:
+        return
+    numbers = dict.fromkeys(number for number in _asked(event, view, words) if view.hidden(number))
+    sources = [source for number in numbers if (source := view.event(number)) and source.session == event.session]
+    if sources:
+        origins = [source.origin for source in sources[:_MOST_PUBLISHED]]
+        yield _made(event, EventKind.PUBLISH, "", action="publish", of=origins)
+
+
+def _asked(event: Stored, view: View, words: list[str]) -> Iterator[int]:
+    """Yield the events that the words behind `/thread-pub` name: ids, or of one type its numbers or all."""
+    kind = _SHORT.get(words[0])
+    if kind is not None and words[1:] == ["all"]:
+        yield from view.isolated(event, kind)
+        return
+    for word in words[1:] if kind else words:
+        match = _ID.fullmatch(word)
+        if match and (match[1] is None or match[1] in list(NodeType)):
+            of = NodeType(match[1]) if match[1] else kind or NodeType.EVENT
+            yield from view.rows_of(event.session, of, int(match[2]))
 
 
 def _assets(event: Stored, call: Stored | None, view: View) -> Derived:
@@ -302,6 +352,7 @@ def _recorded(event: Stored, call: Stored | None, view: View) -> Derived:
         and source is not None
         and record.type is NodeType.DECISION
         and record.status in {"active", "proposed"}
+        and record.scope != "global"  # which only the owner changes
         and may_change(event, record, view)
     ):
         yield _made(event, EventKind.DECISION, text.strip(), action="supersede", of=source.origin, evidence=evidence)
@@ -333,7 +384,7 @@ def _made(event: Stored, kind: EventKind, body: str, **meta: object) -> Event:
 
 
 _RULES: Final[dict[EventKind, tuple[Rule, ...]]] = {
-    EventKind.USER_MESSAGE: (_stated, _goal),
+    EventKind.USER_MESSAGE: (_stated, _goal, _published),
     EventKind.TOOL_RESULT: (_assets, _commits, _pull_requests, _todo_calls, _approved, _recorded),
     EventKind.TODO: (_todo_snapshot,),
     EventKind.CANDIDATE: (_promoted,),

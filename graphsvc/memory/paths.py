@@ -71,6 +71,26 @@ def _tokens(text: str) -> list[str]:
     return list(tokens)
 
 
+def folders(cwd: str | None, project: str) -> list[Path]:
+    """List the folders whose files say something of a place: from cwd up to its working tree, and its project's own.
+
+    Nothing above the working tree; outside of one the folder alone.
+    """
+    found: dict[Path, None] = {}
+    try:
+        here = Path(cwd) if cwd else None
+        if here is not None and here.is_absolute() and here.is_dir():
+            resolved = here.resolve()
+            way = [resolved, *resolved.parents]
+            root = next((place for place in way if (place / ".git").exists()), resolved)
+            found.update(dict.fromkeys(way[: way.index(root) + 1]))
+        root = Path(project)
+        found.update({root: None} if root.is_absolute() and root.is_dir() else {})
+    except (OSError, ValueError):
+        pass
+    return list(found)
+
+
 def project_of(cwd: str) -> str:
     """Return the key of the project a folder belongs to: its git main working tree, else the folder itself.
 

@@ -26,6 +26,7 @@ from graphsvc.model import (
     MAX_NAME,
     MAX_PATH,
     OWN_HOST,
+    SCOPES,
     Edge,
     EdgeType,
     Event,
@@ -44,6 +45,7 @@ from graphsvc.store.visibility import Viewer, visible
 MAX_TEXT: Final = 20_000  # characters of a record or a reason
 MAX_EVIDENCE: Final = 50
 MAX_TITLE: Final = 200
+MAX_PUBLISHED: Final = 100  # ids at once
 WALK: Final = 10_000  # nodes that are looked at for a cycle
 _ADDS: Final = frozenset({"record", "propose"})
 # The texts an action cannot do without: what is new, and what takes the place of something.
@@ -73,6 +75,7 @@ class Change:
     evidence: Sequence[str] = ()
     basis: str | None = None  # of a todo
     kind: str | None = None  # of feedback
+    scope: str | None = None  # of what is new: one of SCOPES, the project when left out
     reason: str | None = None
     if_version: int | None = None
 
@@ -109,6 +112,25 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a session published: events that others see from now on; and what was named that they saw before."""
+
+    events: tuple[int, ...]
+    shared: tuple[str, ...]
+    position: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """A session whose isolation is as it was asked for; `position` is that of the switch."""
+
+    session: Named
+    position: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
     """The session an event is filed under."""
 
@@ -128,6 +150,7 @@ def change(db: Connection, author: Author, step: Change, *, now: clock.Clock = c
             target, subject = named.record(db, author.viewer, step.type, step.target)
         seat = sit(db, author, target.project if target else None)
         meta |= _support(db, author.viewer, step, seat.project)
+        meta |= _scope(author, step, seat)
         if target is not None:
             meta["of"] = target.origin
         # The text of a promotion is the corrected one; a reason is none.
@@ -136,7 +159,7 @@ def change(db: Connection, author: Author, step: Change, *, now: clock.Clock = c
         stored, duplicate = repeated(db, seat, author, event), True
         if stored is None:
             if subject is not None and target is not None:
-                _check(db, seat, target, subject, step.if_version)
+                _check(db, author, seat, target, subject, step.if_version)
             # A host's clock may be ahead of ours: what is said now is still the later word.
             known = subject.changed_ts if subject is not None else None
             event = replace(event, ts=max(clock.utc_text(now()), known or ""))
@@ -214,6 +237,56 @@ def unlink(
             stored = store(db, replace(event, ts=max(clock.utc_text(now()), begin)), now)
             duplicate = False
         return _linked(db, author, kind, source, target, stored.id, duplicate=duplicate, cycle=None)
+
+
+def publish(db: Connection, author: Author, ids: Sequence[str], *, now: clock.Clock = clock.system) -> Shown:
+    """Show others what the author's session holds in isolation, row by row; of an asset all its own versions."""
+    if not 0 < len(ids) <= MAX_PUBLISHED:
+        raise InvalidInput("ids", f"{len(ids)} are given", f"1 to {MAX_PUBLISHED}")
+    with transaction(db):
+        view, shared = View(db), []
+        hidden: dict[int, str] = {}
+        for one in dict.fromkeys(ids):
+            found = named.node(db, author.viewer, "ids", one)
+            if found.type is NodeType.SESSION:
+                raise InvalidInput("ids", f"{found.id} is a session", "its events, assets and records, one by one")
+            own = author.viewer.session or 0
+            rows = view.rows_of(own, found.type, int(found.id.rpartition("-")[2]))
+            mine = [row for row in rows if view.hidden(row)]
+            foreign = next((row for row in mine if (event := view.event(row)) and event.session != own), None)
+            if foreign is not None:
+                raise Isolated(found.id, "was isolated by another session", "the session that said it, as viewer")
+            shared += [] if mine else [found.id]
+            hidden |= {row: event.origin for row in mine if (event := view.event(row))}
+        if not hidden:
+            return Shown(events=(), shared=tuple(shared), position=events.position(db), duplicate=True)
+        seat = sit(db, author, None)
+        meta: dict[str, object] = {"action": "publish", "of": [hidden[row] for row in sorted(hidden)]}
+        stated = draft(seat, author, EventKind.PUBLISH, "", meta)
+        repeated(db, seat, author, stated)  # which raises: the same rows would not be hidden any more
+        position = store(db, replace(stated, ts=clock.utc_text(now())), now).id
+        return Shown(events=tuple(sorted(hidden)), shared=tuple(shared), position=position, duplicate=False)
+
+
+def isolate(db: Connection, author: Author, session: str, *, on: bool, now: clock.Clock = clock.system) -> Switched:
+    """Turn the isolation of a session on or off. What it said before stays as it was."""
+    with transaction(db):
+        found = named.session(db, author.viewer, session)
+        row = named.session_row(db, author.viewer, session)
+        if author.viewer.session not in {None, found.key}:
+            raise InvalidInput("session_id", "a session switches itself only", "the viewer's own, or no viewer")
+        if author.viewer.session is None and not author.viewer.everywhere:
+            raise InvalidInput("viewer", "nobody switches a session", "the owner's token, or the session as viewer")
+        action = "on" if on else "off"
+        event = draft(_seat(row), author, EventKind.ISOLATION, action, {"action": action})
+        stored = repeated(db, _seat(row), author, event)
+        before = events.in_session(db, found.key, EventKind.ISOLATION, events.position(db))
+        if stored is not None or row.isolated is on:
+            position = stored.id if stored else before[-1].id if before else events.position(db)
+            return Switched(session=found, position=position, duplicate=True)
+        # A host's clock may be ahead of ours: what is switched now is still the later word.
+        ts = max([clock.utc_text(now()), *(one.at for one in before)])
+        return Switched(session=found, position=store(db, replace(event, ts=ts), now).id, duplicate=False)
 
 
 def sit(db: Connection, author: Author, project: int | None) -> Seat:
@@ -353,6 +426,20 @@ def _support(db: Connection, viewer: Viewer, step: Change, project: str) -> dict
     return meta
 
 
+def _scope(author: Author, step: Change, seat: Seat) -> dict[str, object]:
+    """Say how far a new record holds."""
+    if step.scope is None:
+        return {}
+    allowed = ", ".join(SCOPES)
+    if step.scope not in SCOPES:
+        raise InvalidInput("scope", f"{step.scope[:80]!r} is unknown", allowed)
+    if step.scope == "global" and author.viewer.session is not None:
+        raise InvalidInput("scope", "only the owner says what holds in every project", "session, project; or no viewer")
+    if step.scope == "session" and seat.session_id.startswith(f"{OWN_HOST}-"):
+        raise InvalidInput("scope", "it is to hold in one session, and none is named", "a session_id, or a viewer")
+    return {"scope": step.scope}
+
+
 def _within(db: Connection, found: Named, field: str, project: str) -> Named:
     """Refuse what belongs to another project: an edge never leaves its own."""
     key = events.project_key(db, found.project)
@@ -361,10 +448,12 @@ def _within(db: Connection, found: Named, field: str, project: str) -> Named:
     return found
 
 
-def _check(db: Connection, seat: Seat, target: Named, record: Record, version: int | None) -> None:
+def _check(db: Connection, author: Author, seat: Seat, target: Named, record: Record, version: int | None) -> None:
     """Refuse a change of what the author has not seen as it is now, or holds as the copy of another session only."""
     if version is not None and version != record.changed_event:
         raise Conflict(target.id, version, record.changed_event)
+    if record.scope == "global" and author.viewer.session is not None:
+        raise InvalidInput("id", f"{target.id} holds in every project, and only the owner changes it", "no viewer")
     if record.session != seat.session and View(db).hidden(record.id):
         raise Isolated(target.id, "is isolated in another session", "the session that recorded it, as viewer")
 

@@ -10,6 +10,7 @@ the backslash of an escaped one, so that JSON stays JSON at any depth of quoting
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,16 +63,44 @@ def redact_value(value: object) -> object:
 
 
 def strip_private(text: str) -> str:
-    """Replace `<private>…</private>` by `[private]`; a span that is never closed runs to the end of the text."""
+    """Replace `<private>…</private>` and `<私密>…</私密>` by `[private]`, with the spans inside.
+
+    One that is never closed runs to the end: of the text, or of the value where the text is JSON, as a tool's input is.
+    """
+    clean, inside = _stripped(text)
+    if not inside or not text.lstrip().startswith("{"):
+        return clean
+    try:
+        return json.dumps(_by_value(json.loads(text)), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return clean
+
+
+def open_spans(text: str) -> int:
+    """Return how many private spans a text begins and does not end."""
+    return _stripped(text)[1]
+
+
+def _stripped(text: str) -> tuple[str, int]:
     parts: list[str] = []
-    done, inside = 0, False
+    done = inside = 0
     for tag in _PRIVATE.finditer(text):
-        if inside is bool(tag["slash"]):
-            if not inside:
-                parts += text[done : tag.start()], "[private]"
-            done = tag.end()
-            inside = not inside
-    return "".join(parts) if inside else "".join((*parts, text[done:]))
+        if inside == 0 and tag["slash"]:
+            continue
+        if inside == 0:
+            parts += text[done : tag.start()], "[private]"
+        inside += -1 if tag["slash"] else 1
+        done = tag.end()
+    return "".join(parts if inside else (*parts, text[done:])), inside
+
+
+def _by_value(value: object) -> object:
+    """Return a JSON value without the private spans of its texts."""
+    if isinstance(value, str):
+        return strip_private(value)
+    if isinstance(value, dict):
+        return {strip_private(name): _by_value(part) for name, part in value.items()}
+    return [_by_value(part) for part in value] if isinstance(value, list) else value
 
 
 def _found(text: str) -> Iterator[tuple[int, int, int]]:
@@ -115,13 +144,14 @@ def _cleaned(part: object, key: object) -> object:
     if isinstance(part, str):
         # A header's name and `aws_secret_access_key` are the context that other rules ask for.
         lead = f"{key}: " if isinstance(key, str) and _CONTEXT_KEY.search(key[-_LONGEST_KEY:]) else ""
+        part = strip_private(part)
         clean = redact(lead + part).removeprefix(lead)
         rule = _telling(key) if isinstance(key, str) and not (lead and clean != part) else None
         return f"[redacted:{rule}]" if rule and _secret(part, rule, quoted=True) else clean
     if isinstance(part, Mapping):
         copy: dict[object, object] = {}
         for name, inner in part.items():
-            clean = plain = redact(name) if isinstance(name, str) else name
+            clean = plain = redact(strip_private(name)) if isinstance(name, str) else name
             count = 1
             while clean in copy:  # two secrets as keys became the same marker: both values stay
                 count += 1
@@ -370,9 +400,16 @@ _KEY_HINTS: Final = {
     "token": ("token",),
     "key": ("key",),
 }
-# `<private>`, in JSON also `<\/private>` and `\u003cprivate\u003e`.
+# `<private>` and `<私密>`, also in full width; in JSON also `<\/private>` and `\u003cprivate\u003e`.
+_WIDE: Final = ord("ａ") - ord("a")
+_WORD: Final = "".join(
+    rf"(?:[{char}{chr(ord(char) + _WIDE)}]|\\{{1,7}}u(?:{ord(char) + _WIDE:x}|{ord(char.upper()) + _WIDE:x}))"
+    for char in "private"
+)
 _PRIVATE: Final = re.compile(
-    r"(?:<|\\{1,7}u003c)[ \t]{0,3}(?P<slash>\\{0,7}/)?[ \t]{0,3}private[ \t]{0,3}(?:>|\\{1,7}u003e)", re.IGNORECASE
+    r"(?:[<＜]|\\{1,7}u(?:003c|ff1c))[ \t\u3000]{0,3}(?P<slash>\\{0,7}[/／]|\\{1,7}uff0f)?[ \t\u3000]{0,3}"
+    rf"(?:{_WORD}|私密|\\{{1,7}}u79c1\\{{1,7}}u5bc6)[ \t\u3000]{{0,3}}(?:[>＞]|\\{{1,7}}u(?:003e|ff1e))",
+    re.IGNORECASE,
 )
 _LONGEST_KEY: Final = 80
 _CONTEXT_KEY: Final = re.compile(r"authorization$|cookie$|secret[_-]?access[_-]?key$", re.IGNORECASE)

@@ -126,7 +126,7 @@ def title(viewer: Viewer, found: Found) -> str:
         case AssetRow() as asset:
             return f"{found.id} · {asset.path} · {asset.title}"
         case Record() as record:
-            return f"{found.id} · {record.status} · {' '.join(record.text[:200].split())}"
+            return f"{found.id} · {_standing(record)} · {' '.join(record.text[:200].split())}"
         case Stored() as event:
             return f"{found.id} · {describe(event)} · {event.ts or 'no time'}"
         case None:
@@ -259,6 +259,8 @@ def _commits(db: Connection, viewer: Viewer, versions: list[Version]) -> list[Na
 
 def _show_record(db: Connection, viewer: Viewer, record: Record) -> list[NavItem]:
     items = [_record(record)]
+    if not viewer.reaches(record.project):
+        return items
     evidence = [number for number in record.evidence if visible(db, viewer, number)]
     items += [_event(event, "evidence") for event in events.many(db, evidence).values()]
     if record.changed_event != record.id and visible(db, viewer, record.changed_event):
@@ -355,11 +357,16 @@ def _asset(asset: AssetRow) -> NavItem:
 
 def _record(record: Record) -> NavItem:
     """Decisions and todos are rows of their own; the others appear as the event that recorded them."""
-    label = f"{record.type} {record.status}: {record.text}"
+    label = f"{record.type} {_standing(record)}: {record.text}"
     if record.type in _AS_EVENTS:
         return row(f"event-{record.id}", "event", label, f"{record.type}-{record.id}")
     ref = f"decision-{record.superseded_by}" if record.superseded_by else None
     return row(f"{record.type}-{record.id}", record.type, label, ref)
+
+
+def _standing(record: Record) -> str:
+    """Say where a record stands, and how far it holds when that is not its project."""
+    return record.status if record.scope == "project" else f"{record.status}, {record.scope}"
 
 
 def _event(event: Stored, name: str = "") -> NavItem:

@@ -19,10 +19,10 @@ from typing import Final
 from strawberry import ID
 
 from graphsvc.envelope import Long, NavItem, NavKind, NavResult, NavType, SearchHit, SearchResult
-from graphsvc.model import NodeId, NodeType
+from graphsvc.model import SCOPED, NodeId, NodeType
 from graphsvc.recall import analyser, budget, fit, index, snippet
 from graphsvc.recall.request import Request, arguments, call
-from graphsvc.store import events, sessions, visibility
+from graphsvc.store import events, records, sessions, visibility
 from graphsvc.store.database import Connection, snapshot
 from graphsvc.store.index import units, words
 from graphsvc.store.index.units import Place, Scope, Unit
@@ -95,7 +95,11 @@ def search(db: Connection, viewer: Viewer, request: Request, *, notes: Sequence[
                 SearchResult(status=status, results=[], count=Long(found.total), notes=[*notes] or None), request
             )
         read = units.many(db, [hit.place.event for hit in found.hits])
-    drafts = [_result(read[hit.place.event], hit, found.needles) for hit in found.hits]
+    # The session of what holds here and was said elsewhere is open to the local owner only.
+    closed = frozenset() if viewer.everywhere else records.beyond(db, viewer)
+    drafts = [
+        _result(read[hit.place.event], hit, found.needles, closed=hit.place.event in closed) for hit in found.hits
+    ]
 
     def frame(items: list[SearchHit], cursor: str | None, suggestion: str | None, notes: Sequence[str]) -> SearchResult:
         return SearchResult(status=status, results=items, cursor=cursor, suggestion=suggestion, notes=[*notes] or None)
@@ -173,6 +177,7 @@ def _scope(db: Connection, viewer: Viewer, request: Request) -> Scope | None:
         if session is None:
             return None
         viewer = replace(viewer, project=session.project)
+    holds = session is None and (request.kind is None or request.kind.value in SCOPED)
     return Scope(
         viewer=viewer,
         position=events.position(db),
@@ -180,6 +185,7 @@ def _scope(db: Connection, viewer: Viewer, request: Request) -> Scope | None:
         session=session.number if session else None,
         since=request.since,
         until=request.until,
+        beyond=records.beyond(db, viewer) if holds else frozenset(),
     )
 
 
@@ -343,8 +349,9 @@ def _cursor(request: Request, mark: str, newest: int) -> Cursor:
     return Cursor(min(position, newest), after, session, (low, high))
 
 
-def _result(unit: Unit, hit: Hit, needles: snippet.Needles) -> fit.Draft[SearchHit]:
+def _result(unit: Unit, hit: Hit, needles: snippet.Needles, *, closed: bool) -> fit.Draft[SearchHit]:
     why = [*hit.why] if unit.status in _CURRENT else [*hit.why, f"status:{unit.status}"]
+    why += [f"scope:{unit.scope}"] if unit.scope not in {None, "project"} else []
 
     def make(text: str, level: int) -> SearchHit:
         return SearchHit(
@@ -352,7 +359,7 @@ def _result(unit: Unit, hit: Hit, needles: snippet.Needles) -> fit.Draft[SearchH
             kind=unit.kind,
             ts=unit.ts if level < fit.BARE else None,
             seq=Long(unit.seq),
-            session_id=unit.session_id,
+            session_id="" if closed else unit.session_id,
             body=text,
             score=hit.score,
             why=why if level < fit.SHORT else [],

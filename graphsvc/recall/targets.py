@@ -48,6 +48,14 @@ def resolve(db: Connection, viewer: Viewer, target: str, verb: str) -> Found | l
     raise NotFoundError(target, _spelling(db, viewer, verb, name))
 
 
+def within(db: Connection, viewer: Viewer, target: str) -> Found | list[AssetRow]:
+    """Return what a target names to ask about its surroundings; a record of another project has none for the viewer."""
+    found = resolve(db, viewer, target, "cd")
+    if isinstance(found, Found) and found.node is not None and not viewer.reaches(found.node.project):
+        raise NotFoundError(target, call({"nav": "cd", "target": str(found.id)}))
+    return found
+
+
 def numbered(name: str) -> tuple[NodeType, int] | None:
     """Return what the id of an event or a record says, which is the store's key of it; None for any other name."""
     match = _TYPED.fullmatch(name)
@@ -106,8 +114,10 @@ def _typed(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> Found
     if asset is not None:
         return Found(node_id, asset)
     event = events.get(db, number)
-    if event is None or not viewer.reaches(event.project):
+    if event is None:
         return None
+    if not viewer.reaches(event.project):
+        return _beyond(db, viewer, kind, number)
     if not visible(db, viewer, number):
         # The marker under whatever type was asked for: which one it is, is a part of what is isolated.
         return Found(node_id, None)
@@ -115,6 +125,14 @@ def _typed(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> Found
         return Found(node_id, event)
     record = records.get(db, number)
     return Found(node_id, record) if record is not None and record.type is kind else None
+
+
+def _beyond(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> Found | None:
+    """Return a record of another project that holds in every one; of that project nothing else is there."""
+    record = records.get(db, number) if viewer.project else None
+    if record is None or record.scope != "global" or kind not in {record.type, NodeType.EVENT}:
+        return None
+    return Found(NodeId(record.type, str(number)), record) if visible(db, viewer, number) else None
 
 
 def _nearest(db: Connection, viewer: Viewer, verb: str, kind: NodeType, number: int) -> str:

@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 from graphsvc.store import assets, events, sessions, view
 from graphsvc.store.assets import AssetRow
 from graphsvc.store.database import Connection
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, held
 
 MOST_COUNTED: Final = 10_000
 # When something was stored: what a host dates back arrives late, and who asks what is new must get it.
@@ -39,6 +39,8 @@ class Filter:
     updated_after: str | None = None
     session: int | None = None
     among: frozenset[int] | None = None  # only what stands for one of these events
+    scopes: tuple[str, ...] = ()  # of records: how far they hold
+    holding: bool = False  # of records: without those that hold in other sessions than the viewer's only
     words: tuple[str, ...] = ()  # of sessions: what title or id hold
 
 
@@ -58,6 +60,7 @@ class Listed(Generic[T]):
     updated: str | None = None
     where: str = "1"
     shown: bool = True  # whether a row is as visible as its event
+    held: str | None = None  # the table of records, of which some hold in every project
     ranked: bool = False  # whether no index leads from a parent to its rows
     values: tuple[object, ...] = ()  # of the columns
     joined: tuple[object, ...] = ()  # of the tables
@@ -86,6 +89,7 @@ RECORDS: Final = Listed(
     type="r.type",
     status="r.status",
     updated=_RECEIVED.format("r.changed_event"),
+    held="r",
 )
 VERSIONS: Final = Listed(
     read=view.version,
@@ -223,7 +227,9 @@ def _where(listed: Listed[T], chosen: Filter) -> tuple[str, list[object]]:
     parts: list[tuple[str, Sequence[object]]] = [(listed.where, listed.conditions)]
     if listed.shown:
         parts.append(clause(chosen.viewer, listed.event))
-    if chosen.viewer.project is not None:
+    if listed.held is not None:
+        parts += _held(chosen, listed.held)
+    elif chosen.viewer.project is not None:
         parts.append((f"{listed.project} = ?", [chosen.viewer.project]))
     for column, wanted in ((listed.type, chosen.types), (listed.status, chosen.statuses)):
         if column is not None and wanted:
@@ -246,3 +252,15 @@ def _where(listed: Listed[T], chosen: Filter) -> tuple[str, list[object]]:
         sign = ">" if chosen.ascending else "<"
         parts.append((f"({listed.at}, {listed.event}) {sign} (?, ?)", list(chosen.after)))
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
+
+
+def _held(chosen: Filter, table: str) -> list[tuple[str, Sequence[object]]]:
+    """Return which records are in scope and hold as far as was asked for; a copy of a session holds what it does."""
+    parts: list[tuple[str, Sequence[object]]] = [held(chosen.viewer, table)]
+    if chosen.scopes:
+        parts.append((f"{table}.scope IN ({', '.join('?' * len(chosen.scopes))})", chosen.scopes))
+    elif chosen.holding:
+        copied = f"EXISTS (SELECT 1 FROM membership m WHERE m.event = {table}.id AND m.session = ?)"
+        own = chosen.viewer.session or 0
+        parts.append((f"({table}.scope <> 'session' OR {table}.session = ? OR {copied})", [own, own]))
+    return parts

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from graphsvc.model import NodeType, Record
 from graphsvc.store.database import Connection
 from graphsvc.store.view import record
-from graphsvc.store.visibility import Viewer, clause, stands
+from graphsvc.store.visibility import Viewer, clause, held, stands
+
+MOST_BEYOND: Final = 1_000  # records of other projects that a search looks at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,19 @@ def many(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> list[Record]
         [json.dumps(list(numbers)), *values],
     )
     return [record(row) for row in rows]
+
+
+def beyond(db: Connection, viewer: Viewer) -> frozenset[int]:
+    """Return the visible records of other projects than the viewer's that hold in every project, the newest ones."""
+    if not viewer.project:
+        return frozenset()
+    condition, values = clause(viewer, "r.id")
+    rows = db.execute(
+        f"SELECT r.id FROM records r WHERE r.scope = 'global' AND r.project <> ? AND {condition}"
+        " ORDER BY r.id DESC LIMIT ?",
+        [viewer.project, *values, MOST_BEYOND],
+    )
+    return frozenset(row["id"] for row in rows)
 
 
 def superseded_by(db: Connection, viewer: Viewer, numbers: Iterable[int]) -> list[Record]:
@@ -145,7 +161,7 @@ def decided_until(db: Connection, viewer: Viewer, session: int, at: str, most: i
 def nearest(db: Connection, viewer: Viewer, kind: NodeType, number: int) -> int | None:
     """Return the number of the record of that kind in scope that is nearest to a number."""
     condition, values = clause(viewer, "r.id")
-    scope, project = ("1", []) if viewer.project is None else ("r.project = ?", [viewer.project])
+    scope, project = held(viewer, "r")
     row = db.execute(
         f"SELECT r.id FROM records r WHERE r.type = ? AND {scope} AND {condition} ORDER BY ABS(r.id - ?), r.id LIMIT 1",
         [kind, *project, *values, min(number, 2**62)],

@@ -131,11 +131,42 @@ class View:
             " ORDER BY at DESC, id DESC LIMIT 1",
             (session, ts),
         ).fetchone()
+        if row is None:  # what was said before its first switch, in a session that began isolated
+            row = self.db.execute(
+                "SELECT body FROM events WHERE session = ? AND kind = 'isolation'"
+                " AND json_extract(meta, '$.default') = 1 LIMIT 1",
+                (session,),
+            ).fetchone()
         return row is not None and row["body"] == b"on"
 
     def hidden(self, event: int) -> bool:
         """Say whether an event is isolated and not published."""
         return self.db.execute("SELECT 1 FROM hidden WHERE event = ?", (event,)).fetchone() is not None
+
+    def isolated(self, event: Stored, kind: NodeType) -> list[int]:
+        """List what its session alone sees of a type, before this event: by the events of its records, or versions."""
+        table, number, of = ("asset_versions", "event", "") if kind is NodeType.ASSET else ("records", "id", kind)
+        typed = " AND o.type = ?" if of else ""
+        rows = self.db.execute(
+            f"SELECT h.event FROM {table} o JOIN hidden h ON h.event = o.{number} WHERE o.session = ?{typed}"
+            " AND h.event < ? ORDER BY h.event",
+            [event.session, *([of] if of else []), event.id],
+        )
+        return [row["event"] for row in rows]
+
+    def rows_of(self, session: int, kind: NodeType, number: int) -> list[int]:
+        """List the events that hold a node: of an asset the versions that a session wrote, else its own."""
+        if kind is NodeType.EVENT:
+            return [number]
+        if kind is NodeType.ASSET:
+            rows = self.db.execute(
+                "SELECT v.event FROM asset_versions v WHERE v.session = ?"
+                " AND v.asset = (SELECT o.asset FROM asset_versions o WHERE o.event = ?) ORDER BY v.event",
+                (session, number),
+            )
+            return [row["event"] for row in rows]
+        record = self.record(number)
+        return [number] if record is not None and record.type is kind else []
 
     def asset(self, project: int, path: str) -> Asset | None:
         """Find an asset of the project by its path."""

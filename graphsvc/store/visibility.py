@@ -8,6 +8,7 @@ depends on an argument the asker chooses.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from graphsvc.store.database import Connection
@@ -37,6 +38,16 @@ class Viewer:
         return ("1", []) if self.everywhere or self.project is None else (f"{column} = ?", [self.project])
 
 
+def held(viewer: Viewer, table: str) -> tuple[str, list[object]]:
+    """Return which rows of `records` are in the viewer's scope, as a WHERE condition and its parameters.
+
+    Those of its project, and what holds in every project. For nobody, whose project is none, nothing does.
+    """
+    if not viewer.project:
+        return ("1", []) if viewer.project is None else ("0", [])
+    return f"({table}.project = ? OR {table}.scope = 'global')", [viewer.project]
+
+
 def clause(viewer: Viewer, event: str) -> tuple[str, list[object]]:
     """Return a WHERE condition on the column `event` (an event id) and its parameters."""
     hidden = f"NOT EXISTS (SELECT 1 FROM hidden WHERE hidden.event = {event})"
@@ -63,6 +74,70 @@ def visible(db: Connection, viewer: Viewer, event: int) -> bool:
     condition, values = clause(viewer, "probe.id")
     row = db.execute(f"SELECT {condition} FROM (SELECT ? AS id) probe", [*values, event]).fetchone()
     return bool(row[0])
+
+
+class Rule(StrEnum):
+    """Why a viewer sees a row, or does not."""
+
+    SHARED = "shared"
+    GLOBAL = "global"  # of another project, and holds in every one
+    PUBLISHED = "published"  # it was isolated before
+    OWN = "own"  # isolated, in the viewer's own session
+    MEMBER = "member"  # isolated, and the viewer's session contains a copy
+    ISOLATED = "isolated"
+    OTHER_PROJECT = "other_project"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The rule by which a viewer sees an event or does not, and the switch or the publishing that decided it."""
+
+    rule: Rule
+    by: int | None = None
+
+
+def reason(db: Connection, viewer: Viewer, event: int) -> Reason:
+    """Return why the viewer sees what belongs to this event, or does not. It tells more than others may know."""
+    row = db.execute(
+        "SELECT e.project, e.session, e.origin, e.isolated, e.at,"
+        " (SELECT r.scope FROM records r WHERE r.id = e.id) AS scope,"
+        " EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id) AS hidden,"
+        " EXISTS (SELECT 1 FROM membership m WHERE m.event = e.id AND m.session = ?) AS member"
+        " FROM events e WHERE e.id = ?",
+        (viewer.session, event),
+    ).fetchone()
+    if not viewer.reaches(row["project"]):
+        return Reason(Rule.GLOBAL if not row["hidden"] and row["scope"] == "global" else Rule.OTHER_PROJECT)
+    if not row["isolated"]:
+        return Reason(Rule.SHARED)
+    if not row["hidden"]:
+        return Reason(Rule.PUBLISHED, _publishing(db, row["session"], row["origin"], event))
+    own = Rule.OWN if viewer.session == row["session"] else Rule.MEMBER if row["member"] else Rule.ISOLATED
+    return Reason(own, _switch(db, row["session"], row["at"], event))
+
+
+def _publishing(db: Connection, session: int, origin: str, event: int) -> int | None:
+    """Return the event that published one of its session."""
+    row = db.execute(
+        "SELECT e.id FROM events e LEFT JOIN bodies b ON b.event = e.id"
+        " WHERE e.session = ? AND e.kind = 'publish' AND e.id > ? AND EXISTS (SELECT 1"
+        " FROM json_each(COALESCE(e.meta, inflated(b.meta)), '$.of') o WHERE o.value = ?) ORDER BY e.id LIMIT 1",
+        (session, event, origin),
+    ).fetchone()
+    return row["id"] if row else None
+
+
+def _switch(db: Connection, session: int, at: str, event: int) -> int | None:
+    """Return the switch by which an event is isolated: the last one before it by time, else by position."""
+    row = db.execute(
+        "SELECT id FROM (SELECT id, body, 0 AS rank FROM (SELECT id, body FROM events WHERE session = ?"
+        " AND kind = 'isolation' AND at <= ? ORDER BY at DESC, id DESC LIMIT 1)"
+        " UNION ALL SELECT id, body, 1 FROM (SELECT id, body FROM events WHERE session = ?"
+        " AND kind = 'isolation' AND id <= ? ORDER BY id DESC LIMIT 1)) WHERE CAST(body AS TEXT) = 'on' ORDER BY rank",
+        (session, at, session, event),
+    ).fetchone()
+    return row["id"] if row else None
 
 
 def any_hidden(db: Connection, viewer: Viewer) -> bool:

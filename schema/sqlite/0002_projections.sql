@@ -58,6 +58,7 @@ CREATE INDEX records_by_project ON records (project, type, status, at);
 CREATE INDEX records_by_session ON records (session, type, status);
 CREATE INDEX records_by_successor ON records (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX records_by_key ON records (type, key, session);
+CREATE INDEX records_of_all ON records (type, at) WHERE scope = 'global';
 CREATE INDEX records_by_change ON records (changed_event);
 
 -- Every status a record has had, and the event that gave it.

@@ -146,9 +146,8 @@ def _shared_id(seen: Sight, name: str) -> str:
     """Return the id by which all know what a target names; raise InvalidInput when all may not see it."""
     allowed = "an id that is not isolated, such as decision-41"
     try:
-        found = targets.resolve(
-            seen.db, Viewer(project=seen.viewer.project, everywhere=seen.viewer.everywhere), name, "cd"
-        )
+        all_see = Viewer(project=seen.viewer.project, everywhere=seen.viewer.everywhere)
+        found = targets.within(seen.db, all_see, name)
     except errors.NotFoundError:
         raise errors.InvalidInput("node", f"nothing is known as {name[:200]!r}", allowed) from None
     if isinstance(found, list):

@@ -249,7 +249,7 @@ def _answer(info: Info, project: str | None, ask: Callable[..., T], *names: str)
 
 
 def _found(seen: Sight, name: str) -> targets.Found:
-    found = targets.resolve(seen.db, seen.viewer, name, "cd")
+    found = targets.within(seen.db, seen.viewer, name)
     if isinstance(found, list):
         several = ", ".join(f"asset-{one.id}" for one in found[:5])
         raise errors.InvalidInput("root", f"{name[:200]!r} names several documents", several)

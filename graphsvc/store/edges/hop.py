@@ -201,13 +201,15 @@ def _readable(viewer: Viewer) -> tuple[str, list[object]]:
     """The edges that the viewer may see; those to sessions of projects that are closed to it are left out."""
     condition, values = clause(viewer, "g.begin_event")
     reach, project = viewer.reach("s.project")
+    # What holds in every project is known in others without what it is connected to.
+    inside, own = viewer.reach("(SELECT b.project FROM events b WHERE b.id = g.begin_event)")
     return (
-        f"{condition} AND CASE"
+        f"{condition} AND {inside} AND CASE"
         f" WHEN g.other_type = 'session' THEN EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.other AND {reach})"
         # A host may name as basis what only moved a record.
         " WHEN g.other_type NOT IN ('asset', 'event') THEN EXISTS (SELECT 1 FROM records r WHERE r.id = g.other)"
         " ELSE 1 END",
-        [*values, *project],
+        [*values, *own, *project],
     )
 
 

@@ -40,6 +40,7 @@ class Unit:
     text: str
     tool: str | None = None
     status: str | None = None
+    scope: str | None = None  # of a record
     asset: int | None = None
     path: str | None = None
 
@@ -64,6 +65,7 @@ class Scope:
     since: str | None = None
     until: str | None = None
     gap: tuple[int, int] | None = None
+    beyond: frozenset[int] = frozenset()  # records of other projects that hold in this one too
 
 
 class Place(NamedTuple):
@@ -107,7 +109,10 @@ def conditions(scope: Scope) -> tuple[str, list[object]]:
             [scope.position, *newer_viewer],
         ),
     ]
-    if scope.viewer.project is not None:
+    if scope.viewer.project is not None and scope.beyond:
+        others = json.dumps(sorted(scope.beyond))
+        parts.append(("(e.project = ? OR e.id IN (SELECT value FROM json_each(?)))", [scope.viewer.project, others]))
+    elif scope.viewer.project is not None:
         parts.append(("e.project = ?", [scope.viewer.project]))
     if scope.kind is not None:
         parts.append(("e.kind = ?", [scope.kind]))
@@ -182,7 +187,7 @@ def scan(db: Connection, condition: str, values: Sequence[object], *, most: int 
     """Read units one by one, so that no more than one large text is held; leave out those of more than `most` bytes."""
     rows = db.execute(
         "SELECT e.id, e.kind, s.host_id, e.seq, e.ts, e.body, e.meta, b.body AS packed, b.meta AS packed_meta,"
-        f" r.status, {_NUMBER} AS asset, v.title, v.content, a.path"
+        f" r.status, r.scope, {_NUMBER} AS asset, v.title, v.content, a.path"
         f" FROM events e JOIN sessions s ON s.id = e.session LEFT JOIN bodies b ON b.event = e.id {JOINS}"
         f" LEFT JOIN knowledge_assets a ON a.id = v.asset WHERE {condition} ORDER BY e.id",
         values,
@@ -205,6 +210,7 @@ def scan(db: Connection, condition: str, values: Sequence[object], *, most: int 
             text=text,
             tool=tool,
             status=row["status"],
+            scope=row["scope"],
             asset=row["asset"],
             path=row["path"],
         )
