@@ -45,8 +45,8 @@ from graphsvc.api.values import (
     InvalidTransition,
     NotFound,
     Problem,
-    count_list,
     Scope,
+    count_list,
     problem,
 )
 from graphsvc.clock import Clock
