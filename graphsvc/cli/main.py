@@ -10,9 +10,10 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, bench, doctor, forget, ingest, lists, operate, record
+from graphsvc.cli import ask, bench, doctor, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
+from graphsvc.cli.privacy import forget
 
 
 class Program(click.Group):
