@@ -5,6 +5,7 @@ GraphsvcError
 ├── InvalidTransition   a status change its machine does not allow                              exit 2
 ├── Conflict            a record that changed since the asker read it                           exit 2
 ├── Isolated            what isolation keeps apart                                              exit 2
+├── Forbidden           what the asker's token does not allow                                   exit 2
 ├── NotFoundError       nothing there; carries a call that works                                exit 1
 ├── StoreError          the database cannot be used: newer schema, damaged, not writable        exit 3
 └── ServiceError        the service is needed and not there, or gave no answer                  exit 3
@@ -65,6 +66,17 @@ class Isolated(GraphsvcError):
     def __init__(self, target: str, problem: str, allowed: str) -> None:
         super().__init__(f"{target}: {problem}; allowed: {allowed}")
         self.target = target
+        self.problem = problem
+        self.allowed = allowed
+
+
+class Forbidden(GraphsvcError):
+    """More than the asker's token allows. `allowed` says what it does."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, allowed: str) -> None:
+        super().__init__(f"{problem}; allowed: {allowed}")
         self.problem = problem
         self.allowed = allowed
 

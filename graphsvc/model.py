@@ -37,6 +37,14 @@ class EventKind(StrEnum):
     FORGET = "forget"
 
 
+class TokenKind(StrEnum):
+    """What a token allows: everything; handing over events, and nothing that reads; or reading, and nothing else."""
+
+    OWNER = "owner"
+    CAPTURE = "capture"
+    READ = "read"
+
+
 # The cursor of a list: the place of a row as (microseconds since the year 1, event).
 CURSOR: Final = re.compile(r"[0-9]{1,18}\.[0-9]{1,18}")
 # Characters of what names an event: ids and origins, and paths.

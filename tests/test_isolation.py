@@ -494,6 +494,10 @@ def _bounds(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
     yield resources.text("queries/dashboard/limits.graphql"), {}
 
 
+def _self(_: Targets, __: random.Random, ___: bool) -> Iterator[Call]:
+    yield resources.text("queries/explore/whoami.graphql"), {}
+
+
 LISTS = ("sessions", "events", "assets", "decisions", "goals", "todos", "candidates", "feedback", "timeline")
 READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = {
     "nav": _navs,
@@ -509,6 +513,7 @@ READS: Mapping[str, Callable[[Targets, random.Random, bool], Iterator[Call]]] = 
     "line_origin": _origins,
     "limits": _bounds,
     "cost": _bounds,
+    "whoami": _self,
 }
 
 

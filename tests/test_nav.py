@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from graphsvc import render, resources
 from graphsvc.client import executor, tool
-from graphsvc.errors import InvalidInput, NotFoundError
+from graphsvc.errors import Forbidden, NotFoundError
 from graphsvc.recall import budget, scope
 from graphsvc.recall.scope import Asker
 from graphsvc.store import visibility
@@ -410,7 +410,7 @@ def test_a_scoped_asker_neither_chooses_a_project_nor_hears_of_others(db, story)
     here = Asker(owner=False, project="/srv/talk/harbor")
 
     for project in ("/srv/talk/other", "all", "/srv/nowhere"):
-        with pytest.raises(InvalidInput, match="only the local owner") as refused:
+        with pytest.raises(Forbidden, match="bound to one project") as refused:
             scope.resolve(db, here, project)
         assert "other" not in refused.value.allowed
     with pytest.raises(NotFoundError) as unknown:

@@ -206,6 +206,10 @@ PLANTED: dict[str, list[tuple[str, str]]] = {
         ("https://host.example/?key={}", SCATTERED + of(LETTERS, 20)),
         ("key 是 {}", SCATTERED + of(LETTERS, 20)),
     ],
+    "graphsvc-token": [
+        ("{}", "gs" + "vc_" + of(DASHED, 43)),
+        ("http://x/graphql#token={}", "gs" + "vc_" + of(DASHED, 43)),
+    ],
 }
 CASES = [(name, text, secret) for name, cases in PLANTED.items() for text, secret in cases]
 SURROUNDINGS = {

@@ -43,7 +43,7 @@ def test_a_newer_schema_is_refused_with_one_clear_line(settings):
 
 def _undo_migrations(db):
     """Take back what came after schema 3."""
-    for table in ("imports", "gaps", "pauses", "forgotten", "forgetting"):
+    for table in ("imports", "gaps", "pauses", "tokens", "forgotten", "forgetting"):
         db.execute(f"DROP TABLE {table}")
     for view in ("edges", "versions", "assets", "records", "events"):
         db.execute(f"DROP VIEW shared_{view}")

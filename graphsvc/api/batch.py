@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
 
 import strawberry
@@ -16,7 +16,8 @@ from graphsvc.api.values import Count, count_list
 from graphsvc.envelope import Long
 from graphsvc.importers import neutral
 from graphsvc.memory import capture
-from graphsvc.model import Event
+from graphsvc.model import Event, EventKind, TokenKind
+from graphsvc.recall.scope import Asker
 from graphsvc.store import sessions
 from graphsvc.store.visibility import Viewer
 
@@ -78,8 +79,10 @@ class CaptureOutcome:
 def store(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
     """Capture what can be read; the places of what cannot be read or stored are those in the given list.
 
-    A session hands over its own events: with those of another one it could publish what that one hides.
+    A session hands over its own events: with those of another one it could publish what that one hides. To whom a token
+    only lets capture, what is stored is not told: of what keeps an event from being stored they get the code.
     """
+    token = context.asker.token
     own = _own_session(context)
     read: list[Event] = []
     places: list[int] = []
@@ -91,14 +94,19 @@ def store(context: Context, given: Sequence[EventInput]) -> CaptureOutcome:
         except errors.InvalidInput as error:
             rejected.append(RejectedEvent(index=Long(index), code=capture.code(error), message=str(error)))
             continue
-        if own is not None and event.session_id != own:
-            rejected.append(RejectedEvent(index=Long(index), code="forbidden", message=_not_own(own, event.session_id)))
+        refused = _not_own(own, event) or _not_for(context.asker, event)
+        if refused is not None:
+            rejected.append(RejectedEvent(index=Long(index), code="forbidden", message=str(refused)))
             continue
-        read.append(event)
+        read.append(replace(event, project=event.project or _project(context.asker)))
         places.append(index)
     done = capture.capture(context.db, read, now=context.clock)
+    told = token.kind is TokenKind.OWNER
     rejected += [
-        RejectedEvent(index=Long(places[one.index]), code=one.code, message=one.message) for one in done.rejected
+        RejectedEvent(
+            index=Long(places[one.index]), code=one.code, message=one.message if told else capture.CODES[one.code]
+        )
+        for one in done.rejected
     ]
     numbers = dict(zip(places, done.numbers, strict=True))
     new = {places[place] for place in done.new}
@@ -119,10 +127,31 @@ def _own_session(context: Context) -> str | None:
     return known.session_id if known is not None else name
 
 
-def _not_own(own: str, other: str) -> str:
+def _not_own(own: str | None, event: Event) -> errors.InvalidInput | None:
     """Say why a viewer's batch may not hold an event, and what to do."""
-    problem = f"{other[:80]!r} is another session than the viewer's"
-    return str(errors.InvalidInput("session_id", problem, f"{own[:80]!r}; without a viewer the owner captures for all"))
+    if own is None or event.session_id == own:
+        return None
+    problem = f"{event.session_id[:80]!r} is another session than the viewer's"
+    return errors.InvalidInput("session_id", problem, f"{own[:80]!r}; without a viewer the owner captures for all")
+
+
+def _not_for(asker: Asker, event: Event) -> errors.InvalidInput | None:
+    """Say why a token may not hand over an event."""
+    token, project = asker.token, _project(asker)
+    if token.kind is TokenKind.OWNER:
+        return None
+    if project is not None and event.project not in {None, project}:
+        return errors.InvalidInput("project", f"{str(event.project)[:80]!r} is not what the token is for", project)
+    if token.agent is not None and event.actor != token.agent:
+        return errors.InvalidInput("actor", f"{str(event.actor)[:80]!r} is not whom the token is for", token.agent)
+    if event.kind is EventKind.PUBLISH and asker.session_id is None:
+        return errors.InvalidInput("kind", "publishing is for the session itself", "a token of that session")
+    return None
+
+
+def _project(asker: Asker) -> str | None:
+    """Return the project that what is captured belongs to, where a token says so."""
+    return asker.project if not asker.owner and asker.project != "all" else None
 
 
 def _captured(index: int, number: int | None, new: set[int]) -> CapturedEvent:

@@ -114,6 +114,20 @@ def operation_named(document: DocumentNode, name: str | None) -> OperationDefini
     return next((node for node in _operations(document) if name in {None, node.name and node.name.value}), None)
 
 
+def begins(document: DocumentNode, operation: OperationDefinitionNode) -> frozenset[str]:
+    """Return the names of the fields that an operation begins with, also through fragments. The document is valid."""
+    fragments, found, left = _fragments(document), set(), [operation.selection_set]
+    while left:
+        for node in left.pop().selections:
+            if isinstance(node, FieldNode):
+                found.add(node.name.value)
+            elif isinstance(node, FragmentSpreadNode):
+                left.append(fragments[node.name.value].selection_set)
+            elif isinstance(node, InlineFragmentNode):
+                left.append(node.selection_set)
+    return frozenset(found)
+
+
 def operations(document: DocumentNode) -> int:
     """Count the operations of a document."""
     return len(_operations(document))

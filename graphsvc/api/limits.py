@@ -70,6 +70,8 @@ LIMITS: Final = {
     "asker_waiting": Limit(16, "requests of one asker inside the service", "wait for one of yours to be answered"),
     "running": Limit(20, "operations on one WebSocket", "complete one first"),
     "subscriptions": Limit(100, "subscriptions in the service", "end one first"),
+    "token_subscriptions": Limit(50, "subscriptions under one token", "end one first"),
+    "token_connections": Limit(32, "WebSockets and event streams under one token", "close one first"),
 }
 _MORE: Final = f"There may be more errors than these {ERRORS}."
 _RULES: Final = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)

@@ -188,8 +188,9 @@ def _next(
     if reader.position is None:
         reader.session = None if session_id is None else _session(sight, session_id)
         reader.position = reader.began = _begin(sight.db, after)
-    # A session is of one project, whichever the asker stands in.
-    only = sight.viewer.project if reader.session is None and not everywhere else None
+    # A session is of one project, whichever the asker stands in; a root is wherever the asker reaches.
+    free = reader.session is not None or (everywhere and sight.viewer.everywhere)
+    only = None if free else sight.viewer.project
     seen = events.behind(sight.db, sight.viewer, reader.position, kinds=kinds, session=reader.session, project=only)
     reader.position, reader.more = seen.position, seen.more
     found = nodes.event_nodes(sight, [*events.rows(sight.db, sight.viewer, seen.events).values()])

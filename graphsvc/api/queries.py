@@ -52,9 +52,11 @@ from graphsvc.api.values import (
 from graphsvc.envelope import Long, NavResult, NavVerb, Order, SearchKind, SearchResult
 from graphsvc.graph import mirror as graph_mirror
 from graphsvc.graph.mirror import Mirror
-from graphsvc.model import EventKind, NodeType, Record
+from graphsvc.model import EventKind, NodeType, Record, TokenKind
 from graphsvc.recall import answer, index, search, targets
+from graphsvc.recall.scope import Asker
 from graphsvc.store import assets, counts, lists, sessions
+from graphsvc.store.access.tokens import OWN
 from graphsvc.store.lists import Filter, Listed
 from graphsvc.store.visibility import Viewer
 
@@ -89,6 +91,27 @@ class GraphMirror:
     status: GraphStatus = strawberry.field(description="How it is.")
     position: Long = strawberry.field(description="Position of the ledger that it stands at; 0 while it is not ok.")
     lag: Long = strawberry.field(description="How many positions it is behind the ledger.")
+
+
+strawberry.enum(
+    TokenKind,
+    graphql_name_from="value",
+    description="What a token allows.\n\n| value | meaning |\n| --- | --- |\n| owner | everything |\n"
+    "| capture | handing over events, and nothing that reads |\n| read | queries and subscriptions |",
+)
+
+
+@strawberry.type(description="Who asks, as the transport says: which token, and what it and the request are bound to.")
+class Identity:
+    kind: TokenKind = strawberry.field(description="What the token allows.")
+    token: strawberry.ID | None = strawberry.field(
+        description="Its id, such as token-3; null for the owner's own and where none was needed."
+    )
+    name: str | None = strawberry.field(description="What it is called.")
+    project: str | None = strawberry.field(description="Key of the only project that is asked about; null for any.")
+    session_id: str | None = strawberry.field(description="The session that asks; null when none does.")
+    agent: str | None = strawberry.field(description="The agent it was given to.")
+    expires_at: DateTime | None = strawberry.field(description="When it ends by itself.")
 
 
 @strawberry.type(description="How much is kept, as far as the asker may see it.")
@@ -411,6 +434,10 @@ class Query(LineageQuery, InsightQuery, Origins):
     def limits(self) -> list[Limit]:
         return [Limit(name=name, most=Long(one.most), what=one.what, advice=one.advice) for name, one in LIMITS.items()]
 
+    @strawberry.field(description="Who asks. Any token may ask for this.")
+    def whoami(self, info: Info) -> Identity:
+        return _identity(info.context.asker)
+
     @strawberry.field(description="What this document costs.")
     def cost(self, info: Info) -> Cost:
         return _cost(info)
@@ -545,6 +572,19 @@ def _aggregate(info: Info, asked: _Asked, measure: Measure, by: Sequence[str], z
         total=Long(summed.total),
         capped=summed.capped,
         notes=[*seen.notes] or None,
+    )
+
+
+def _identity(asker: Asker) -> Identity:
+    token = asker.token
+    return Identity(
+        kind=token.kind,
+        token=strawberry.ID(f"token-{token.id}") if token != OWN else None,
+        name=token.name,
+        project=asker.project if asker.project != "all" else None,
+        session_id=asker.session_id,
+        agent=token.agent,
+        expires_at=DateTime(token.expires_at) if token.expires_at is not None else None,
     )
 
 

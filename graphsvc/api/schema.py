@@ -8,26 +8,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import strawberry
-from graphql import FieldNode, GraphQLError
-from strawberry.extensions import MaskErrors
+from graphql import ExecutionResult, FieldNode, GraphQLError
+from graphql import OperationType as Operation
+from strawberry.extensions import MaskErrors, SchemaExtension
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionContext
 from strawberry.types.graphql import OperationType
 
 from graphsvc import bugs, errors
-from graphsvc.api import limits, nodes
+from graphsvc.api import cost, limits, nodes
 from graphsvc.api.context import Context
 from graphsvc.api.live import Reader, Subscription
 from graphsvc.api.mutations import Mutation
 from graphsvc.api.queries import Query
 from graphsvc.api.values import SCALARS
+from graphsvc.model import TokenKind
 from graphsvc.store.database import BusyError, interrupted
 
+_CODES: Final = {BusyError: "BUSY", errors.Forbidden: "FORBIDDEN"}
 _READS: Final = frozenset({OperationType.QUERY})
 _ONCE: Final = frozenset({OperationType.QUERY, OperationType.MUTATION})
 _AGAIN: Final = frozenset({OperationType.SUBSCRIPTION})
@@ -60,6 +63,25 @@ class MaskBugs(MaskErrors):
         return GraphQLError(message, nodes=error.nodes, path=error.path, extensions=extensions)
 
 
+_CAPTURES: Final = frozenset({"capture", "whoami", "__typename"})  # what such a token may begin a document with
+_SAYS: Final = {
+    TokenKind.CAPTURE: ("a token that captures reads nothing", "the mutation capture, and whoami"),
+    TokenKind.READ: ("a token that reads changes nothing", "queries and subscriptions"),
+}
+
+
+class Allowed(SchemaExtension):
+    """Execute only what the asker's token allows, found before anything runs."""
+
+    def on_execute(self) -> Iterator[None]:
+        context = self.execution_context
+        kind = context.context.asker.token.kind if context.context is not None else TokenKind.OWNER
+        if kind is not TokenKind.OWNER and not _may(kind, context):
+            error = errors.Forbidden(*_SAYS[kind])
+            context.result = ExecutionResult(data=None, errors=[GraphQLError(str(error), original_error=error)])
+        yield
+
+
 class Schema(strawberry.Schema):
     """The schema; it does not log documents, as the library would."""
 
@@ -73,7 +95,7 @@ schema: Final = Schema(
     subscription=Subscription,
     types=nodes.TYPES,
     config=StrawberryConfig(auto_camel_case=False, scalar_map=SCALARS),
-    extensions=[*limits.extensions(), MaskBugs],
+    extensions=[*limits.extensions(), Allowed, MaskBugs],
 )
 
 
@@ -144,12 +166,23 @@ def respond(
     return response
 
 
+def _may(kind: TokenKind, context: ExecutionContext) -> bool:
+    """Say whether a token of that kind may have this executed. A field that is new is the owner's to change with."""
+    document = context.graphql_document
+    operation = cost.operation_named(document, context.operation_name) if document is not None else None
+    if document is None or operation is None:
+        return False
+    if kind is TokenKind.CAPTURE:
+        return cost.begins(document, operation) <= _CAPTURES
+    return operation.operation is not Operation.MUTATION
+
+
 def _formatted(error: GraphQLError) -> dict[str, object]:
     """Return an error as JSON values; one that was raised on purpose says by a code which it is."""
     formatted = dict(error.formatted)
     if isinstance(error.original_error, errors.GraphsvcError) and "extensions" not in formatted:
-        busy = isinstance(error.original_error, BusyError)
-        formatted["extensions"] = {"code": "BUSY" if busy else type(error.original_error).__name__}
+        kind = type(error.original_error)
+        formatted["extensions"] = {"code": _CODES.get(kind, kind.__name__)}
     return formatted
 
 

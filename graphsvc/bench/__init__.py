@@ -1,1 +1,0 @@
-"""Measurements that users can repeat: each figure is a ratio of two things that were timed in one run."""

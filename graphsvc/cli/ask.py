@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
@@ -26,8 +27,12 @@ def tool(arguments: str, viewer: str | None, project: str | None) -> None:
     graphsvc tool '{"query": "receipt"}'
     graphsvc tool '{"nav": "cd", "target": "docs/ordering.md"}'
 
-    Prints the answer as one compact line. Exit 0: something is there; 1: not found; 2: bad arguments.
+    Prints the answer as one compact line. Exit 0: something is there; 1: not found; 2: bad arguments. A host that sets
+    GRAPHSVC_SESSION for what it starts names the session that asks; --viewer goes before it.
     """
+    from graphsvc.client import process
+
+    viewer = viewer or process.stated(os.environ)
     try:
         printed, code = call(viewer, project, _object(arguments))
     except GraphsvcError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -80,10 +79,12 @@ def _sizes(text: str) -> list[int]:
 
 
 def _versions() -> dict[str, str]:
+    from graphsvc.store import database
+
     return {
         "graphsvc": __version__,
         "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
+        "sqlite": database.engine()[0],
         "kuzu": metadata.version("kuzu"),
         "machine": f"{platform.system()} {platform.machine()}",
     }

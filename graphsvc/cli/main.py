@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, bench, doctor, ingest, lists, operate, record
+from graphsvc.cli import ask, bench, doctor, ingest, lists, operate, record, token
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 from graphsvc.cli.privacy import forget
@@ -83,6 +83,7 @@ for _command in (
     insights.insights,
     operate.serve,
     operate.ui,
+    token.token,
     operate.rebuild,
     graph.graph,
     bench.bench,

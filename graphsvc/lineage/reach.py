@@ -94,7 +94,7 @@ def impact(
     if not 0 <= first <= MAX_PAGE:
         raise InvalidInput("first", f"{first} is out of range", f"0 to {MAX_PAGE}")
     with snapshot(db):
-        name = digest(viewer, root, direction, depth, chosen.edges, chosen.nodes, chosen.stated, as_of, types)
+        name = digest(db, viewer, root, direction, depth, chosen.edges, chosen.nodes, chosen.stated, as_of, types)
         position, passed = _cursor(db, name, after)
         near, then, newest = begin(db, viewer, root, chosen, as_of, position)
         stands = newest if position is None else position

@@ -110,7 +110,8 @@ def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
     begun = time.monotonic()
     _check(asked)
     with snapshot(db):
-        place = _resumed(db, viewer, root, asked) if asked.resume is not None else _Place(events.position(db))
+        name = _digest(db, viewer, root, asked)
+        place = _resumed(db, name, asked.resume) if asked.resume is not None else _Place(events.position(db))
         near, then, newest = begin(db, viewer, root, asked.chosen, asked.as_of, place.position)
         search = Search(near, root, asked.direction, asked.depth, asked.budget.fanout)
         page = _page(search, asked.budget, place)
@@ -122,7 +123,7 @@ def lineage(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> Lineage:
             as_of=asked.as_of,
             elapsed_ms=round(1000 * (time.monotonic() - begun), 3),
         )
-        return _answer(search, page, known, asked, viewer, root, freshness)
+        return _answer(search, page, known, asked, name, root, freshness)
 
 
 @dataclass(slots=True)
@@ -208,7 +209,7 @@ def _answer(
     page: _Page,
     known: Mapping[Key, End],
     asked: Asked,
-    viewer: Viewer,
+    name: str,
     root: Key,
     freshness: Freshness,
 ) -> Lineage:
@@ -242,7 +243,7 @@ def _answer(
             depth=max((search.depth[node] for node in page.nodes), default=0),
             seen=Long(len(search.order)),
             frontier=[ID(known[node].id) for node in page.waiting],
-            resume=_written(page.next, viewer, root, asked) if page.next is not None else None,
+            resume=_written(page.next, name) if page.next is not None else None,
         ),
         freshness=freshness,
     )
@@ -283,34 +284,38 @@ def _check(asked: Asked) -> None:
             raise InvalidInput(shown, f"{getattr(asked.budget, name)} is out of range", f"1 to {getattr(HARD, name)}")
 
 
-def digest(viewer: Viewer, root: Key, *about: object) -> str:
-    """Name a question by all that the order of its answer depends on."""
+def digest(db: Connection, viewer: Viewer, root: Key, *about: object) -> str:
+    """Name a question by all that the order of its answer depends on.
+
+    The root goes by the id that the viewer knows: what the store keeps it under may be the number of an isolated event.
+    """
     asker = [viewer.session, viewer.project, viewer.everywhere]
-    return hashlib.sha256(json.dumps([asker, root, *about]).encode()).hexdigest()[:12]
+    names = [end.id for end in ends.named(db, viewer, [root], Moment()).values()]
+    return hashlib.sha256(json.dumps([asker, names, *about]).encode()).hexdigest()[:12]
 
 
-def _digest(viewer: Viewer, root: Key, asked: Asked) -> str:
+def _digest(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> str:
     chosen = asked.chosen
     about = asked.direction, asked.depth, chosen.edges, chosen.nodes, chosen.stated, asked.as_of, asked.budget.fanout
-    return digest(viewer, root, *about)
+    return digest(db, viewer, root, *about)
 
 
-def _written(place: _Place, viewer: Viewer, root: Key, asked: Asked) -> str:
-    text = f"{_digest(viewer, root, asked)}.{place.position}.{place.nodes}.{place.edges}"
+def _written(place: _Place, name: str) -> str:
+    text = f"{name}.{place.position}.{place.nodes}.{place.edges}"
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _resumed(db: Connection, viewer: Viewer, root: Key, asked: Asked) -> _Place:
-    """Read `resume`; raise InvalidInput when it is of another walk, or when other things may be seen since."""
+def _resumed(db: Connection, name: str, resume: str) -> _Place:
+    """Read `resume`; raise InvalidInput when it is not of this question, or other things may be seen since."""
     allowed = "the resume of an answer to the same question, asked as the same viewer"
     try:
-        text = base64.urlsafe_b64decode(f"{asked.resume}==").decode()
-        name, *numbers = text.split(".")
+        text = base64.urlsafe_b64decode(f"{resume}==").decode()
+        of, *numbers = text.split(".")
         place = _Place(*(int(one) for one in numbers))
     except (ValueError, TypeError):
         raise InvalidInput("resume", "is none", allowed) from None
     known = 0 <= place.position <= events.position(db) and 0 < place.nodes <= MAX_WALKED and place.edges >= 0
-    if name != _digest(viewer, root, asked) or not known:
+    if of != name or not known:
         raise InvalidInput("resume", "is of another walk", allowed)
     if events.shown_since(db, place.position):
         raise InvalidInput("resume", "what may be seen has changed since", "the same question without resume")

@@ -668,6 +668,7 @@ RULES: Final[tuple[Rule, ...]] = (
         _mixed,
     ),
     _plain("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9_]{30,1024}"),
+    _dashed("graphsvc-token", "gsvc_", r"gsvc_[\w-]{43}"),
     _plain("github-token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,255}"),
     _dashed(
         "gitlab-token",

@@ -25,11 +25,13 @@ from graphsvc.client.operation import mutates
 from graphsvc.config import Settings
 from graphsvc.graph.mirror import Mirror, Status
 from graphsvc.memory.apply import VERSION
+from graphsvc.model import TokenKind
 from graphsvc.recall.scope import Asker
-from graphsvc.server import exchange, pages
+from graphsvc.server import access, exchange, pages
+from graphsvc.server.access import Keys, Locked
 from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import App, Guard, Owner, asked, on_socket
+from graphsvc.server.guard import App, Guard, asked, on_socket, written
 from graphsvc.server.indexer import Indexer
 from graphsvc.server.log import Requests
 from graphsvc.server.openlineage import Pusher, endpoint
@@ -58,7 +60,7 @@ def application(
     address for OpenLineage.
     """
     workers, checker, indexer, served = Workers(settings), Checker(), Indexer(settings), pages.files()
-    mirror = Mirror(settings, VERSION)
+    mirror, keys = Mirror(settings, VERSION), Keys(workers, token)
 
     def wrote() -> None:
         indexer.wake()
@@ -73,10 +75,11 @@ def application(
         if pusher is not None:
             pusher.start()
         mirror.begin()
-        watching = asyncio.create_task(streams.tail.watch())
+        watching = [asyncio.create_task(streams.tail.watch()), asyncio.create_task(keys.watch())]
         yield
         streams.stopping.set()
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         await asyncio.to_thread(indexer.stop)
         if pusher is not None:
             await asyncio.to_thread(pusher.stop)
@@ -88,12 +91,12 @@ def application(
         if request.method != "POST" and not asked(request.scope):
             return _page(request, served[pages.PAGE])
         try:
-            return await _graphql(request, workers, checker, streams, mirror)
+            return await _graphql(request, workers, checker, streams, keys, mirror)
         except Refused as refused:
             return _refused(refused)
 
     async def talk(websocket: WebSocket) -> None:
-        await Conversation(websocket, streams, token).run()
+        await Conversation(websocket, streams, keys).run()
 
     async def health(request: Request) -> Response:
         return _health(request, url, mirror.status())
@@ -110,45 +113,43 @@ def application(
     handlers = {HTTPException: _not_served, Exception: _bug}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
     paths = frozenset({"/health", *served})
-    guard = _guarded(app, settings.origins, token=token, names=names, open_paths=paths)
+    guard = _guarded(Locked(app=app, keys=keys, open_paths=paths), settings.origins, names)
     return Requests(app=guard, token=token, paths=paths)
 
 
-def _guarded(
-    app: App, origins: frozenset[str], *, token: str, names: frozenset[str], open_paths: frozenset[str]
-) -> App:
+def _guarded(locked: App, origins: frozenset[str], names: frozenset[str]) -> App:
     """Put what is served behind its guard. A page of a listed origin may read answers, refusals for its token too."""
-    owned = Owner(app=app, token=token, open_paths=open_paths)
     shared = CORSMiddleware(
-        owned,
+        locked,
         allow_origins=sorted(origins),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", executor.VIEWER, executor.PROJECT, executor.CWD, executor.CAPTURE],
         expose_headers=["Retry-After"],
         allow_private_network=True,
     )
-    return Guard(app=shared if origins else owned, hosts=names, origins=origins)
+    return Guard(app=shared if origins else locked, hosts=names, origins=origins)
 
 
-async def _graphql(request: Request, workers: Workers, checker: Checker, streams: Streams, mirror: Mirror) -> Response:
+async def _graphql(
+    request: Request, workers: Workers, checker: Checker, streams: Streams, keys: Keys, mirror: Mirror
+) -> Response:
     accept = request.headers.get("accept")
     media_type = exchange.accepted_type(accept)
-    capturing = executor.CAPTURE.lower() in request.headers
+    token = request.scope[access.SHOWN]
+    capturing = executor.CAPTURE.lower() in request.headers and token.kind is not TokenKind.READ
     seconds = CAPTURE_S if capturing else REQUEST_S
     limit = exchange.MAX_CAPTURE if capturing else exchange.MAX_BODY
     try:
-        asker = exchange.asker(request.headers.getlist)
-        workers.check(asker.session_id)
+        asker = exchange.asker(request.headers.getlist, token)
+        workers.check(asker.who)
         streaming = media_type == exchange.STREAM
         read = await _reader(request, checker, limit, seconds, streams=streaming)
         if streaming:
-            return await _streamed(request, workers, streams, read, asker)
+            return await _streamed(request, workers, streams, keys, read, asker)
         try:
-            answer = await workers.run(
-                lambda db: _respond(db, read, asker, media_type, mirror), seconds, asker.session_id
-            )
+            answer = await workers.run(lambda db: _respond(db, read, asker, media_type, mirror), seconds, asker.who)
         except schema.Subscribes:
-            return await _streamed(request, workers, streams, read, asker)
+            return await _streamed(request, workers, streams, keys, read, asker)
     except TimeoutError:
         raise Refused(504, "DEADLINE", f"not done within {seconds:.0f} s; ask for less") from None
     except Busy as busy:
@@ -164,7 +165,7 @@ async def _graphql(request: Request, workers: Workers, checker: Checker, streams
 
 
 async def _streamed(
-    request: Request, workers: Workers, streams: Streams, read: Callable[[], Question], asker: Asker
+    request: Request, workers: Workers, streams: Streams, keys: Keys, read: Callable[[], Question], asker: Asker
 ) -> Response:
     """Answer by an event stream, when the client asks for one."""
     if not exchange.streamed(request.headers.get("accept")):
@@ -172,11 +173,12 @@ async def _streamed(
         raise Refused(406, "ACCEPT", f"a subscription has no one answer: {how}")
     if request.method != "POST":
         raise Refused(406, "ACCEPT", "an event stream is the answer to a POST")
+    keys.check(asker.token)
     try:
-        question = await workers.run(lambda _: read(), REQUEST_S, asker.session_id)
+        question = await workers.run(lambda db: _question(db, read, asker), REQUEST_S, asker.who)
     except Invalid as invalid:
-        return EventStream(refused(invalid.response), streams.stopping)
-    return EventStream(streams.answers(question, asker), streams.stopping)
+        return EventStream(refused(invalid.response), streams.stopping, keys.held(asker.token))
+    return EventStream(streams.answers(question, asker), streams.stopping, keys.held(asker.token))
 
 
 async def _reader(
@@ -190,10 +192,16 @@ async def _reader(
     return partial(checker.question, raw, streams=streams)
 
 
+def _question(db: Connection, read: Callable[[], Question], asker: Asker) -> Question:
+    _check_token(db, asker)
+    return read()
+
+
 def _respond(
     db: Connection, read: Callable[[], Question], asker: Asker, media_type: str, mirror: Mirror
 ) -> tuple[int, bytes, bool]:
     """Return status, body, and whether something may have been stored."""
+    _check_token(db, asker)
     try:
         question = read()
     except Invalid as invalid:
@@ -202,6 +210,13 @@ def _respond(
     response = schema.respond(question.document, question.variables, question.operation, context, reads=question.reads)
     stores = not question.reads and mutates(question.document)
     return exchange.status(response, media_type), exchange.encoded(response), stores
+
+
+def _check_token(db: Connection, asker: Asker) -> None:
+    """Refuse what a token asks that holds no longer: it may have been revoked while the request arrived."""
+    lost = access.refusal(db, asker.token)
+    if lost is not None:
+        raise Refused(lost.status, lost.code, lost.message)
 
 
 def _page(request: Request, file: File) -> Response:
@@ -221,10 +236,8 @@ def _health(request: Request, url: str | None, graph: Status) -> Response:
 
 
 def _refused(refused: Refused, headers: Mapping[str, str] | None = None) -> Response:
-    refusal = refused.refusal
-    body = {"errors": [{"message": refusal.message, "extensions": {"code": refusal.code}}]}
-    retry = {"Retry-After": "1"} if refusal.status == 503 else {}
-    return JSONResponse(body, refusal.status, {"Cache-Control": "no-store", **retry, **(headers or {})})
+    body, about = written(refused.refusal)
+    return Response(body, refused.refusal.status, {**about, **(headers or {})})
 
 
 def _not_served(_: Request, error: Exception) -> Response:

@@ -12,13 +12,16 @@ from urllib.parse import unquote
 
 from graphsvc.api.limits import LIMITS
 from graphsvc.client import executor
-from graphsvc.recall import budget
+from graphsvc.errors import Forbidden
+from graphsvc.recall import budget, scope
 from graphsvc.recall.scope import Asker
 from graphsvc.server.guard import Refusal
+from graphsvc.store.access.tokens import Token
 
 JSON: Final = "application/json"
 RESPONSE: Final = "application/graphql-response+json"
 STREAM: Final = "text/event-stream"
+_STATUSES: Final = {"TOKEN": 401, "FORBIDDEN": 403, "METHOD": 405}  # of codes, whatever the media type
 TYPES: Final = (JSON, RESPONSE)  # the first is what an unspecific Accept gets
 MAX_BODY: Final = LIMITS["body"].most
 MAX_CAPTURE: Final = LIMITS["capture"].most
@@ -115,12 +118,15 @@ def asked(parameters: Iterable[tuple[str, str]]) -> Question:
     return replace(checked(value), reads=True)
 
 
-def asker(values: Callable[[str], list[str]]) -> Asker:
-    """Say who asks. The token is the owner's; the values of headers narrow what the owner asks as and about."""
+def asker(values: Callable[[str], list[str]], token: Token) -> Asker:
+    """Say who asks. The values of headers narrow what the token allows; refuse with 403 what would widen it."""
     session_id, project, cwd = (
         _header(name, values(name)) for name in (executor.VIEWER, executor.PROJECT, executor.CWD)
     )
-    return Asker(owner=True, session_id=session_id, project=project, cwd=cwd)
+    try:
+        return scope.narrowed(token, Asker(session_id=session_id, project=project, cwd=cwd))
+    except Forbidden as error:
+        raise Refused(403, "FORBIDDEN", str(error)) from None
 
 
 def streamed(accept: str | None) -> bool:
@@ -136,8 +142,9 @@ def encoded(response: Mapping[str, object]) -> bytes:
 def status(response: Mapping[str, object], media_type: str) -> int:
     """Return the status: a request that could not be executed is 400, which the older media type keeps as 200."""
     errors = response.get("errors")
-    if isinstance(errors, list) and errors[0].get("extensions", {}).get("code") == "METHOD":
-        return 405
+    code = errors[0].get("extensions", {}).get("code") if isinstance(errors, list) else None
+    if response.get("data") is None and code in _STATUSES:
+        return _STATUSES[code]
     return 400 if media_type == RESPONSE and "data" not in response else 200
 
 

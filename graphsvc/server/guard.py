@@ -8,8 +8,7 @@ writes memory.
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -70,35 +69,6 @@ class Guard:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """ASGI middleware: lets pass what has the token of the home.
-
-    GET of an open path that asks nothing needs none: the page, its assets and the health check are package text. A
-    browser cannot send one with a WebSocket handshake, so there it may come with the first message; a wrong one is
-    refused at once.
-    """
-
-    app: App
-    token: str
-    open_paths: frozenset[str]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or self.passes(scope):
-            await self.app(scope, receive, send)
-        else:
-            how = "send the header 'Authorization: Bearer TOKEN'; the token stands in the file `token` of the home"
-            await refuse(scope, send, Refusal(401, "TOKEN", how))
-
-    def passes(self, scope: Scope) -> bool:
-        """Say whether a request has the token or needs none."""
-        given = values(scope, b"authorization")
-        if scope["type"] == "websocket":
-            return not given or is_token(given, self.token)
-        open_ = scope["method"] in {"GET", "HEAD"} and scope["path"] in self.open_paths and not asked(scope)
-        return open_ or is_token(given, self.token)
-
-
 def asked(scope: Scope) -> list[tuple[str, str]]:
     """List the parameters of a URL that asks a document; an empty list when it asks for nothing, or for a page."""
     if any("text/html" in accept for accept in values(scope, b"accept")):
@@ -112,25 +82,19 @@ def on_socket(scope: Scope) -> bool:
     return scope.get("server") is not None and scope["server"][1] is None
 
 
-def is_token(given: Sequence[str], token: str) -> bool:
-    """Say whether the values of the Authorization header are the one that holds the token."""
-    if len(given) != 1:
-        return False
-    scheme, _, value = given[0].partition(" ")
-    same = secrets.compare_digest(value.strip().encode("utf-8", "replace"), token.encode("ascii"))
-    return scheme.lower() == "bearer" and same
+def written(refusal: Refusal) -> tuple[bytes, dict[str, str]]:
+    """Write a refusal as a GraphQL response with errors only: its body and its headers, wherever it comes from."""
+    error = {"message": refusal.message, "extensions": {"code": refusal.code}}
+    headers = {"content-type": "application/json; charset=utf-8", "cache-control": "no-store"}
+    more = {401: {"www-authenticate": 'Bearer realm="graphsvc"'}, 503: {"retry-after": "1"}}
+    body = json.dumps({"errors": [error]}, ensure_ascii=False).encode()
+    return body, {**headers, "content-length": str(len(body)), **more.get(refusal.status, {})}
 
 
 async def refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    """Send a refusal as a GraphQL response with errors only, also in place of a WebSocket."""
-    error = {"message": refusal.message, "extensions": {"code": refusal.code}}
-    body = json.dumps({"errors": [error]}, ensure_ascii=False).encode()
-    headers = [
-        (b"content-type", b"application/json; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        *([(b"www-authenticate", b'Bearer realm="graphsvc"')] if refusal.status == 401 else []),
-    ]
+    """Send a refusal, also in place of a WebSocket."""
+    body, about = written(refusal)
+    headers = [(name.encode(), value.encode()) for name, value in about.items()]
     kind = "websocket.http" if scope["type"] == "websocket" else "http"
     await send({"type": f"{kind}.response.start", "status": refusal.status, "headers": headers})
     await send({"type": f"{kind}.response.body", "body": body})

@@ -236,11 +236,12 @@ def written_by(db: Connection, event: int) -> list[Version]:
 def _select(db: Connection, viewer: Viewer, where: str, values: list[object], limit: int = -1) -> list[AssetRow]:
     condition, seen = clause(viewer, "v.event")
     join, seen_first = first(viewer)
+    # Of one path the project decides: what the store keeps them under may be the number of an isolated event.
     rows = db.execute(
         f"SELECT {_ASSET}, COUNT(*) AS versions, MAX(v.at || printf('%020d', v.event)) AS newest"
         f" FROM knowledge_assets a JOIN projects p ON p.id = a.project{join} JOIN asset_versions v ON v.asset = a.id"
         f" WHERE {where} AND {condition} GROUP BY a.id"
-        " ORDER BY CASE first.kind WHEN 'document' THEN 0 WHEN 'report' THEN 0 ELSE 1 END, a.path LIMIT ?",
+        " ORDER BY CASE first.kind WHEN 'document' THEN 0 WHEN 'report' THEN 0 ELSE 1 END, a.path, p.key LIMIT ?",
         [*seen_first, *values, *seen, limit],
     )
     # SQLite takes the bare columns of a MAX() group from the row that holds the maximum: the newest visible version.

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from graphsvc import clock
 from graphsvc.store import events
 from graphsvc.store.database import Connection, snapshot
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, stands
 
 MOST_GROUPS: Final = 1_000
 _EARLIEST: Final = datetime(1880, 1, 1, tzinfo=UTC)
@@ -212,12 +212,30 @@ def versions(db: Connection, viewer: Viewer) -> int:
 
 
 def edges(db: Connection, viewer: Viewer) -> dict[str, int]:
-    """Count the visible edges that have not ended, by type."""
-    query = (
+    """Count the edges that have not ended and whose two ends are visible, by type.
+
+    A session of a project that is out of reach is no end of any.
+    """
+    begun, values = clause(viewer, "g.begin_event")
+    standing, ended = stands(viewer, "g")
+    scope, project = ("1", []) if viewer.project is None else ("e.project = ?", [viewer.project])
+    reach, within = viewer.reach("s.project")
+    conditions, parameters = [scope, begun, standing], [*project, *values, *ended]
+    for end in ("src", "dst"):
+        version, more = clause(viewer, "v.event")
+        other, rest = clause(viewer, f"g.{end}")
+        conditions.append(
+            f"CASE g.{end}_type WHEN 'session' THEN EXISTS (SELECT 1 FROM sessions s WHERE s.id = g.{end} AND {reach})"
+            f" WHEN 'asset' THEN EXISTS (SELECT 1 FROM asset_versions v WHERE v.asset = g.{end} AND {version})"
+            f" ELSE {other} END"
+        )
+        parameters += [*within, *more, *rest]
+    rows = db.execute(
         "SELECT g.type, COUNT(*) FROM lineage_edges g JOIN events e ON e.id = g.begin_event"
-        " WHERE g.end_event IS NULL AND {scope} AND {seen} GROUP BY 1 ORDER BY 1"
+        f" WHERE {' AND '.join(conditions)} GROUP BY 1 ORDER BY 1",
+        parameters,
     )
-    return _groups(db, query, viewer, "e.project", "g.begin_event")
+    return {row[0]: row[1] for row in rows}
 
 
 def gaps(db: Connection) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphsvc.model import NodeType, Record
 from graphsvc.store.database import Connection
 from graphsvc.store.view import record
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, stands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +120,13 @@ def standing_on(db: Connection, viewer: Viewer, event: int, project: int) -> lis
     """List the visible decisions and candidates of a project that an event is evidence of, oldest first."""
     condition, values = clause(viewer, "r.id")
     begun, seen = clause(viewer, "g.begin_event")
+    standing, ended = stands(viewer, "g")
     rows = db.execute(
         f"SELECT r.* FROM lineage_edges g JOIN records r ON r.id = g.src WHERE g.dst_type = 'event' AND g.dst = ?"
-        f" AND g.type = 'evidence' AND g.src_type = 'decision' AND g.end_event IS NULL AND {begun} AND {condition}"
+        f" AND g.type = 'evidence' AND g.src_type = 'decision' AND {standing} AND {begun} AND {condition}"
         " UNION ALL SELECT r.* FROM records r WHERE r.project = ? AND r.type = 'candidate'"
         f" AND EXISTS (SELECT 1 FROM json_each(r.evidence) WHERE value = ?) AND {condition} ORDER BY id",
-        [event, *seen, *values, project, event, *values],
+        [event, *ended, *seen, *values, project, event, *values],
     )
     return [record(row) for row in rows]
 

@@ -49,6 +49,15 @@ def clause(viewer: Viewer, event: str) -> tuple[str, list[object]]:
     )
 
 
+def stands(viewer: Viewer, edge: str) -> tuple[str, list[object]]:
+    """Return a WHERE condition that an edge has not ended, and its parameters: an end that is not seen is none.
+
+    An edge that was drawn and ended in isolation can be published without what ended it.
+    """
+    condition, values = clause(viewer, f"{edge}.end_event")
+    return f"({edge}.end_event IS NULL OR NOT {condition})", values
+
+
 def visible(db: Connection, viewer: Viewer, event: int) -> bool:
     """Say whether the viewer may see what belongs to this event."""
     condition, values = clause(viewer, "probe.id")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -22,10 +23,12 @@ from graphsvc.client.operation import mutates
 from graphsvc.graph.mirror import Mirror
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
+from graphsvc.server import access
 from graphsvc.server.checker import Checker, Invalid
 from graphsvc.server.exchange import Question
 from graphsvc.server.workers import Busy, Workers
 from graphsvc.store import events
+from graphsvc.store.access.tokens import OWN
 from graphsvc.store.database import Connection
 
 SEND_S: Final = 5.0  # a client that has not taken a message in this time is too slow
@@ -69,6 +72,7 @@ class Streams:
         self._wrote = wrote
         self._mirror = mirror
         self._open = 0
+        self._under: Counter[int] = Counter()  # the number of a token
         self._turns = asyncio.Semaphore(READERS)
 
     def wrote(self) -> None:
@@ -99,7 +103,7 @@ class Streams:
     async def _first(self, question: Question, asker: Asker) -> Answer:
         """Execute what is executed once; raise Subscribes for what is not."""
         if _SUBSCRIPTION not in question.document:
-            return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, asker.session_id)
+            return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, asker.who)
         # A client that comes back begins all its subscriptions at once; they take turns instead of its places.
         async with self._turns:
             return await self._workers.run(lambda db: self._once(db, question, asker), READ_S, _OWN)
@@ -116,7 +120,12 @@ class Streams:
         if self._open >= LIMITS["subscriptions"].most:
             yield too_many("subscriptions")
             return
+        own = asker.token.id
+        if own != OWN.id and self._under[own] >= LIMITS["token_subscriptions"].most:
+            yield too_many("token_subscriptions")
+            return
         self._open += 1
+        self._under[own] += 1
         try:
             reader: Reader | None = Reader()
             while reader is not None:
@@ -127,6 +136,8 @@ class Streams:
                     await self.tail.beyond(reader.position)
         finally:
             self._open -= 1
+            self._under[own] -= 1
+            self._under += Counter()  # without those of none
 
     async def _slice(self, question: Question, asker: Asker, reader: Reader) -> tuple[list[Answer], Reader | None]:
         late = 0
@@ -249,5 +260,8 @@ def _nothing() -> Answer:
 def _respond(
     db: Connection, question: Question, asker: Asker, reader: Reader | None, mirror: Mirror | None = None
 ) -> dict[str, Any]:
+    lost = access.refusal(db, asker.token)
+    if lost is not None:
+        return {"errors": [{"message": lost.message, "extensions": {"code": lost.code}}]}
     context = Context(db=db, asker=asker, clock=clock.system, mirror=mirror)
     return schema.respond(question.document, question.variables, question.operation, context, reader=reader)

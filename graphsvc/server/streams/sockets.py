@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -20,14 +20,16 @@ from graphsvc.client import executor
 from graphsvc.recall import budget
 from graphsvc.recall.scope import Asker
 from graphsvc.server import exchange
+from graphsvc.server.access import Keys
 from graphsvc.server.exchange import Question, Refused
-from graphsvc.server.guard import is_token
 from graphsvc.server.streams.answers import Answer, Streams, too_many, within
+from graphsvc.server.workers import Busy
 
 PROTOCOL: Final = "graphql-transport-ws"
 INIT_S: Final = 5.0
 _FIRST: Final = 8_192  # characters of a message from who has not shown a token yet
 _LARGE: Final = 16_384  # characters of a message that is not read on the event loop
+AGAIN: Final = 1013  # of WebSocket itself: try again later
 SLOW: Final = 4490  # ours, beside the codes of the protocol
 KNOWN: Final = "graphsvc.known"  # key of the scope: the token was given
 _MAX_REASON: Final = 120  # bytes; a close frame has room for 123
@@ -47,10 +49,10 @@ class Closed(Exception):  # what ends a conversation
 class Conversation:
     """One connection: who asks, and the operations that run on it."""
 
-    def __init__(self, websocket: WebSocket, streams: Streams, token: str) -> None:
+    def __init__(self, websocket: WebSocket, streams: Streams, keys: Keys) -> None:
         self._websocket = websocket
         self._streams = streams
-        self._token = token
+        self._keys = keys
         self._asker: Asker | None = None
         self._operations: dict[str, asyncio.Task[None]] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -72,9 +74,9 @@ class Conversation:
             return
         await self._websocket.accept(PROTOCOL)
         try:
-            await self._introduced()
-            while True:
-                await self._hear(await self._message())
+            asker = await self._introduced()
+            with self._keys.held(asker.token) as lost:
+                await self._talk(lost)
         except Closed as closed:
             await self._close(closed)
         except WebSocketDisconnect:
@@ -85,13 +87,30 @@ class Conversation:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _introduced(self) -> None:
+    async def _introduced(self) -> Asker:
         try:
             async with asyncio.timeout(INIT_S):
                 while self._asker is None:
                     await self._hear(await self._message())
         except TimeoutError:
             raise Closed(4408, "Connection initialisation timeout") from None
+        return self._asker
+
+    async def _talk(self, lost: asyncio.Event) -> NoReturn:
+        """Hear message after message, until the client's token holds no longer."""
+        ended = asyncio.create_task(lost.wait())
+        heard: asyncio.Task[dict[str, Any]] | None = None
+        try:
+            while True:
+                heard = asyncio.create_task(self._message())
+                await asyncio.wait((heard, ended), return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    raise Closed(4401, "Unauthorized: the token holds no longer; ask the owner for another one")
+                await self._hear(heard.result())
+        finally:
+            for task in (ended, heard):
+                if task is not None:
+                    task.cancel()
 
     async def _message(self) -> dict[str, Any]:
         message = await self._websocket.receive()
@@ -130,12 +149,22 @@ class Conversation:
             said = own.get(name.lower())
             return list(dict.fromkeys([*self._websocket.headers.getlist(name), *([said] if said is not None else [])]))
 
-        if not is_token(values(_AUTHORIZATION), self._token):
-            raise Closed(4403, 'Forbidden: the payload needs {"Authorization": "Bearer TOKEN"}')
         try:
-            self._asker = exchange.asker(values)
+            token = await self._keys.shown(values(_AUTHORIZATION))
+            if token is not None:
+                self._keys.check(token)
+        except TimeoutError:
+            raise Closed(AGAIN, "no place to look the token up; try again in a second") from None
+        except Busy as busy:
+            limit = LIMITS[busy.limit]
+            raise Closed(AGAIN, f"{limit.most} {limit.what} already; {limit.advice}") from None
+        if token is None:
+            raise Closed(4403, 'Forbidden: the payload needs {"Authorization": "Bearer TOKEN"}, of a token that holds')
+        try:
+            self._asker = exchange.asker(values, token)
         except Refused as refused:
-            raise Closed(4400, str(refused)) from None
+            code, kind = (4403, "Forbidden: ") if refused.refusal.status == 403 else (4400, "")
+            raise Closed(code, f"{kind}{refused}") from None
         self._websocket.scope[KNOWN] = True
         await self._send('{"type":"connection_ack"}')
 

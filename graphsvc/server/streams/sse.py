@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import AbstractContextManager, aclosing, suppress
 from typing import Final
 
 from starlette.responses import Response
@@ -25,21 +25,32 @@ _HEADERS: Final = [
 class EventStream(Response):
     """Sends answers as events until they end, the client goes, the service stops, or the client takes them too slowly.
 
-    Only answers that end are followed by `complete`; after any other end the client comes back with the last position.
+    `held` gives what is set when the client's token holds no longer; nothing is sent after that. Only answers that end
+    are followed by `complete`; after any other end the client comes back with the last position.
     """
 
-    def __init__(self, answers: AsyncGenerator[Answer, None], stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        answers: AsyncGenerator[Answer, None],
+        stopping: asyncio.Event,
+        held: AbstractContextManager[asyncio.Event],
+    ) -> None:
         super().__init__()
         self._answers = answers
         self._stopping = stopping
+        self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
+        with self._held as lost:
+            await self._run(lost, receive, send)
+
+    async def _run(self, lost: asyncio.Event, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         told = asyncio.create_task(self._tell(send))
-        stopped = asyncio.create_task(self._stopping.wait())
+        ended = [asyncio.create_task(self._stopping.wait()), asyncio.create_task(lost.wait())]
         others = [asyncio.create_task(_keep(send)), asyncio.create_task(_gone(receive))]
-        tasks = [told, stopped, *others]
+        tasks = [told, *ended, *others]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -47,7 +58,7 @@ class EventStream(Response):
                 if not task.done():
                     task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-        if True in results[:2]:
+        if True in results[:3]:
             with suppress(TimeoutError):
                 async with asyncio.timeout(STOP_S):
                     await send({"type": "http.response.body", "body": b""})

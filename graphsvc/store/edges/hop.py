@@ -12,14 +12,9 @@ from graphsvc.store.database import Connection
 from graphsvc.store.view import edge
 from graphsvc.store.visibility import Viewer, clause
 
-_COLUMNS: Final = ", ".join(f"g.{item.name}" for item in fields(Edge))
-# The edges of a node, with their other ends.
-_TOUCHING: Final = (
-    "(SELECT *, dst_type AS other_type, dst AS other FROM lineage_edges WHERE src_type = ? AND src = ?"
-    " UNION ALL SELECT *, src_type, src FROM lineage_edges WHERE dst_type = ? AND dst = ?) g"
-)
-
-
+_NAMES: Final = tuple(item.name for item in fields(Edge))
+_COLUMNS: Final = ", ".join(f"g.{name}" for name in _NAMES)
+_ENDS: Final = ("end_event", "end_at")
 # Where an edge stands among those of a node: ends that are events last, standing before ended, oldest first.
 _PLACE: Final = (
     "g.other_type = 'event'",
@@ -124,14 +119,15 @@ def _beside(viewer: Viewer, kind: NodeType, numbers: Iterable[int], chosen: Filt
     keys = json.dumps(list(numbers))
     out = [one for one in wanted if _leaves(one, chosen.direction)]
     back = [one for one in wanted if _arrives(one, chosen.direction)]
+    columns, ended = _columns(viewer)
     touching = (
-        "(SELECT *, src AS own, dst_type AS other_type, dst AS other FROM lineage_edges"
-        f" WHERE src_type = ? AND src IN (SELECT value FROM json_each(?)) AND type IN ({_marks(out)})"
-        " UNION ALL SELECT *, dst, src_type, src FROM lineage_edges"
-        f" WHERE dst_type = ? AND dst IN (SELECT value FROM json_each(?)) AND type IN ({_marks(back)})) g"
+        f"(SELECT {columns}, e.src AS own, e.dst_type AS other_type, e.dst AS other FROM lineage_edges e"
+        f" WHERE e.src_type = ? AND e.src IN (SELECT value FROM json_each(?)) AND e.type IN ({_marks(out)})"
+        f" UNION ALL SELECT {columns}, e.dst, e.src_type, e.src FROM lineage_edges e"
+        f" WHERE e.dst_type = ? AND e.dst IN (SELECT value FROM json_each(?)) AND e.type IN ({_marks(back)})) g"
     )
     where, values = _readable(viewer)
-    return f"{touching} WHERE {where}", [kind, keys, *out, kind, keys, *back, *values]
+    return f"{touching} WHERE {where}", [*ended, kind, keys, *out, *ended, kind, keys, *back, *values]
 
 
 def _leaves(kind: EdgeType, direction: Direction) -> bool:
@@ -158,12 +154,13 @@ def leads(
     """
     condition, values = clause(viewer, "g.begin_event")
     shown, more = _shown(viewer)
+    columns, ended = _columns(viewer)
     first = ", ".join(f"'{kind}'" for kind in sorted(CAUSE_FIRST))
 
     def step(way: str, near: str, far: str) -> str:
         return (
-            f" UNION SELECT g.other_type, g.other FROM reached r CROSS JOIN (SELECT *, {far}_type AS other_type,"
-            f" {far} AS other FROM lineage_edges) g ON g.{near}_type = r.type AND g.{near} = r.number"
+            f" UNION SELECT g.other_type, g.other FROM reached r CROSS JOIN (SELECT {columns}, e.{far}_type AS"
+            f" other_type, e.{far} AS other FROM lineage_edges e) g ON g.{near}_type = r.type AND g.{near} = r.number"
             f" WHERE g.type {way} ({first}) AND g.end_event IS NULL AND {condition} AND {shown}"
         )
 
@@ -171,7 +168,7 @@ def leads(
         f"WITH RECURSIVE reached (type, number) AS (SELECT ?, ?{step('IN', 'src', 'dst')}"
         f"{step('NOT IN', 'dst', 'src')} LIMIT ?)"
         " SELECT COUNT(*), COALESCE(MAX(type = ? AND number = ?), 0) FROM reached",
-        [*start, *values, *more, *values, *more, most, *end],
+        [*start, *ended, *values, *more, *ended, *values, *more, most, *end],
     ).fetchone()
     if row[1]:
         return True
@@ -181,10 +178,23 @@ def leads(
 def _where(viewer: Viewer, kind: NodeType, number: int, skip: Iterable[NodeType]) -> tuple[str, list[object]]:
     left_out = list(skip)
     where, values = _readable(viewer)
-    return (
-        f"{_TOUCHING} WHERE {where} AND g.other_type NOT IN ({_marks(left_out)})",
-        [kind, number, kind, number, *values, *left_out],
+    columns, ended = _columns(viewer)
+    touching = (
+        f"(SELECT {columns}, e.dst_type AS other_type, e.dst AS other FROM lineage_edges e"
+        " WHERE e.src_type = ? AND e.src = ?"
+        f" UNION ALL SELECT {columns}, e.src_type, e.src FROM lineage_edges e WHERE e.dst_type = ? AND e.dst = ?) g"
     )
+    return (
+        f"{touching} WHERE {where} AND g.other_type NOT IN ({_marks(left_out)})",
+        [*ended, kind, number, *ended, kind, number, *values, *left_out],
+    )
+
+
+def _columns(viewer: Viewer) -> tuple[str, list[object]]:
+    """The columns of an edge, without an end that the viewer may not see: to it the edge stands."""
+    seen, values = clause(viewer, "e.end_event")
+    shown = [f"CASE WHEN {seen} THEN e.{name} END AS {name}" if name in _ENDS else f"e.{name}" for name in _NAMES]
+    return ", ".join(shown), values * len(_ENDS)
 
 
 def _readable(viewer: Viewer) -> tuple[str, list[object]]:

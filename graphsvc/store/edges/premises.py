@@ -10,7 +10,7 @@ from typing import Final
 
 from graphsvc.model import NodeType
 from graphsvc.store.database import Connection
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, stands
 
 CHAIN: Final = 6  # edges at most
 
@@ -37,7 +37,7 @@ class Conflict:
 
 def stale(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> list[Stale]:
     """List what stands on a decision that no longer holds, decisions first, in order of their numbers."""
-    edge, edge_values = clause(viewer, "g.begin_event")
+    edge, edge_values = _standing(viewer)
     old, old_values = clause(viewer, "o.id")
     one, one_values = clause(viewer, "r.id")
     asset, asset_values = clause(viewer, "v.event")
@@ -53,7 +53,7 @@ def stale(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> list[St
         " SELECT id, 'event', id, 0 FROM old UNION"
         " SELECT l.premise, g.src_type, g.src, l.steps + 1 FROM led l CROSS JOIN lineage_edges g"
         " ON g.dst_type = l.kind AND g.dst = l.number AND g.type IN ('evidence', 'references')"
-        f" WHERE l.steps < {CHAIN} AND g.end_event IS NULL AND {edge}"
+        f" WHERE l.steps < {CHAIN} AND {edge}"
         f" AND CASE g.src_type WHEN 'asset' THEN {seen} ELSE {source} END),"
         " near (premise, status, kind, number, length) AS ("
         " SELECT id, status, 'decision', id, 1 FROM old UNION ALL"
@@ -64,7 +64,7 @@ def stale(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> list[St
         " SELECT premise, status, number, length FROM near WHERE kind = 'decision' UNION ALL"
         " SELECT n.premise, n.status, g.dst, n.length + 1 FROM near n CROSS JOIN lineage_edges g"
         " ON g.src_type = n.kind AND g.src = n.number AND g.type = 'next_step' AND g.dst_type = 'todo'"
-        f" WHERE g.end_event IS NULL AND {edge})"
+        f" WHERE {edge})"
         " SELECT r.type, r.id, f.premise, f.status, MIN(f.length) AS length"
         " FROM found f JOIN records r ON r.id = f.number"
         " WHERE (r.type, r.status) IN (VALUES ('decision', 'active'), ('todo', 'pending'))"
@@ -76,7 +76,7 @@ def stale(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> list[St
 
 def conflicts(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> list[Conflict]:
     """List the assets that active decisions of several sessions are about, those with the most decisions first."""
-    edge, edge_values = clause(viewer, "g.begin_event")
+    edge, edge_values = _standing(viewer)
     decision, decision_values = clause(viewer, "r.id")
     asset, asset_values = clause(viewer, "v.event")
     within, project = _within(viewer, "r.project")
@@ -87,11 +87,18 @@ def conflicts(db: Connection, viewer: Viewer, most: int, offset: int = 0) -> lis
         " FROM records r JOIN lineage_edges g"
         " ON g.src_type = 'decision' AND g.src = r.id AND g.type = 'evidence' AND g.dst_type = 'asset'"
         f" WHERE r.type = 'decision' AND r.status = 'active' AND {within} AND {decision}"
-        f" AND g.end_event IS NULL AND {edge} GROUP BY g.dst HAVING sessions > 1 AND first IS NOT NULL"
+        f" AND {edge} GROUP BY g.dst HAVING sessions > 1 AND first IS NOT NULL"
         " ORDER BY decisions DESC, first LIMIT ? OFFSET ?",
         [*asset_values, *project, *decision_values, *edge_values, most, offset],
     )
     return [Conflict(row["asset"], tuple(sorted(map(int, row["numbers"].split(",")))), row["sessions"]) for row in rows]
+
+
+def _standing(viewer: Viewer) -> tuple[str, list[object]]:
+    """Return whether an edge stands, and the viewer may see it."""
+    begun, values = clause(viewer, "g.begin_event")
+    standing, more = stands(viewer, "g")
+    return f"{begun} AND {standing}", [*values, *more]
 
 
 def _within(viewer: Viewer, column: str) -> tuple[str, list[object]]:

@@ -10,7 +10,7 @@ from typing import Final
 from graphsvc.model import EventKind
 from graphsvc.store import events
 from graphsvc.store.database import Connection, transaction
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, stands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def _read(db: Connection, since: int, until: int, published: str) -> list[Use]:
     found = (
         f"SELECT {_END.format(column='g.changed_event')} AS position, g.src AS run, g.dst AS asset, NULL AS version,"
         f" NULL AS hash FROM ({news}) g JOIN events c ON c.id = g.src"
-        " WHERE g.type = 'references' AND g.src_type = 'event' AND g.dst_type = 'asset' AND g.end_event IS NULL"
+        f" WHERE g.type = 'references' AND g.src_type = 'event' AND g.dst_type = 'asset' AND {stands(Viewer(), 'g')[0]}"
         " AND g.changed_event <= (SELECT until FROM asked)"  # what is newer is told on its own page
         f" AND c.kind = 'tool_call' AND {_shared('g.begin_event')} AND {_shared('c.id')}"
         f" AND EXISTS (SELECT 1 FROM asset_versions v WHERE v.asset = g.dst AND {_shared('v.event')})"

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from graphsvc.model import CAUSE_FIRST, Direction, EdgeType, NodeType
 from graphsvc.store.database import Connection
-from graphsvc.store.visibility import Viewer, clause
+from graphsvc.store.visibility import Viewer, clause, stands
 
 Key = tuple[NodeType, int]
 Mark = tuple[str, str, int]  # of a neighbour in its order: edge type, type of the other end, its number
@@ -318,15 +318,15 @@ class Neighbours:
             values += [*self._chosen.nodes, *self._root]
         if self._chosen.stated:
             parts.append("g.confidence = 'stated'")
-        stands, readers = self._stands()
+        standing, readers = self._stands()
         if self._moment.now:
-            parts.append(f"({stands})")
+            parts.append(standing)
             values += readers
         if self._moment.position is not None:
-            parts.append(f"g.begin_event <= ? AND ({stands} OR g.end_event > ?)")
+            parts.append(f"g.begin_event <= ? AND ({standing} OR g.end_event > ?)")
             values += [self._moment.position, *readers, self._moment.position]
         if self._moment.at is not None:
-            parts.append(f"g.begin_at <= ? AND ({stands} OR g.end_at > ?)")
+            parts.append(f"g.begin_at <= ? AND ({standing} OR g.end_at > ?)")
             values += [self._moment.at, *readers, self._moment.at]
         if not self._open:
             condition, more = clause(self._viewer, "g.begin_event")
@@ -347,16 +347,15 @@ class Neighbours:
         """Whether an edge has not ended for the viewer: an end that it may not see is none."""
         if self._open:
             return "g.end_event IS NULL", []
-        condition, values = clause(self._viewer, "g.end_event")
-        return f"g.end_event IS NULL OR NOT {condition}", values
+        return stands(self._viewer, "g")
 
     def _columns(self) -> tuple[str, list[object]]:
         """What an edge says beside its key, without an end that the viewer may not see."""
         about = "g.begin_event, g.rule, g.confidence, g.begin_at"
         if self._moment.now:
             return f"{about}, NULL, NULL", []
-        stands, values = self._stands()
-        ends = (f"CASE WHEN {stands} THEN NULL ELSE g.{name} END" for name in ("end_event", "end_at"))
+        standing, values = self._stands()
+        ends = (f"CASE WHEN {standing} THEN NULL ELSE g.{name} END" for name in ("end_event", "end_at"))
         return ", ".join([about, *ends]), values * 2
 
     def _there(self, far: str) -> tuple[list[str], list[object]]:
