@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from serving import HTTP, serving, wait_for
+from test_store import _undo_migrations
 
 from graphsvc.config import Settings
 from graphsvc.errors import StoreError
@@ -60,12 +61,10 @@ def test_what_commands_and_the_service_make_is_for_the_owner_alone(run, forks, h
 def test_a_copy_that_a_migration_makes_is_for_the_owner_alone(settings, mask):
     with umask(mask):
         with closing(database.connect(settings)) as db:
-            for table in ("forgotten", "forgetting"):
-                db.execute(f"DROP TABLE {table}")
-            db.execute("ALTER TABLE imports DROP COLUMN forgotten")
-            db.execute("PRAGMA user_version = 7")
+            _undo_migrations(db)
+            db.execute("PRAGMA user_version = 3")
         database.connect(settings).close()
-    assert (settings.home / "graphsvc.db.schema-7").exists()
+    assert (settings.home / "graphsvc.db.schema-3").exists()
     assert open_to_others(settings.home) == {}
 
 

@@ -10,10 +10,10 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, bench, doctor, forget, ingest, lists, operate, record, token
+from graphsvc.cli import ask, bench, doctor, ingest, lists, operate, record, token
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
-from graphsvc.cli.privacy import isolation, settings, sight
+from graphsvc.cli.privacy import forget, isolation, settings, sight
 
 
 class Program(click.Group):
