@@ -24,6 +24,7 @@ from graphsvc.recall.scope import Asker
 from graphsvc.recall.targets import HIDDEN
 from graphsvc.store.visibility import Viewer
 
+_OFTEN: Final = 3  # calls of a field, at most
 EXPORT: Final = "export"  # what `graphsvc export` writes, which is no field
 # Constant, where neighbours are isolated, never how many: this field, and a row that is labelled with the marker.
 _MARKS: Final = frozenset({"hidden"})
@@ -74,6 +75,14 @@ class Report:
     secrets: int
     sampled: bool
     skipped: tuple[tuple[str, str], ...]  # what was not compared, and why
+
+    def rows(self) -> list[tuple[str, int, int, int]]:
+        """List the reads: name, viewers that asked, comparisons, differences."""
+        found = []
+        for name in sorted({read for read, _ in self.tally.compared}):
+            counts = [count for (read, _), count in self.tally.compared.items() if read == name]
+            found.append((name, len(counts), sum(counts), sum(leak.field == name for leak in self.tally.leaks)))
+        return found
 
 
 def compare(
@@ -134,6 +143,7 @@ def audit(settings: Settings, most: int, seed: int, progress: Callable[[str], An
                     who, holders = twin.askers(pair.told.db, 2, chance)
                     rounds += [(twin.viewer_of(pair.told.db, asker), [(name, asker)]) for name, asker in holders]
                     blanks, kept = pair.blanks, pair.kept
+                who = [(f"{name} ({len(names) + number})", asker) for number, (name, asker) in enumerate(who, 1)]
                 names += [name for name, _ in who]
                 # Who holds isolated events may be told their texts.
                 secrets = () if viewer.session is not None else found.secrets
@@ -149,7 +159,7 @@ def audit(settings: Settings, most: int, seed: int, progress: Callable[[str], An
         kept=kept,
         secrets=len(found.secrets),
         sampled=found.ids > len(found.pool.ids),
-        skipped=_skipped(kept),
+        skipped=_skipped(kept, tally),
     )
 
 
@@ -162,9 +172,10 @@ def _round(
     progress: Callable[[str], Any],
 ) -> Tally:
     tally = Tally()
+    often = max(1, min(_OFTEN, len(found.pool.ids) // 10))
     with progress("comparing") as told:
         for number, (name, asker) in enumerate(who):
-            calls = [one for one in reads.calls(found.pool, chance) if applies(one, asker, mirrored=False)]
+            calls = [one for one in reads.calls(found.pool, chance, often=often) if applies(one, asker, mirrored=False)]
             for done, call in enumerate(calls):
                 told(number * len(calls) + done, len(who) * len(calls))
                 _ask(tally, pair, call, name, asker, secrets)
@@ -190,7 +201,9 @@ def _exports(tally: Tally, pair: Pair, name: str, asker: Asker, secrets: Sequenc
     call = Call(reads.Sort.QUERY, EXPORT, "", {})
     for here, there in exported(pair, asker):
         leak, _ = judge(call, "the command line", name, here, there, secrets)
-        tally.leaks += [leak] if leak else []
+        if leak is not None:
+            tally.leaks.append(leak)
+            break
     tally.compared[EXPORT, name] += 1
 
 
@@ -211,12 +224,15 @@ def _text(line: tuple[int, bytes] | None) -> object:
     return None if line is None else [line[0], line[1].decode()]
 
 
-def _skipped(kept: int) -> tuple[tuple[str, str], ...]:
+def _skipped(kept: int, tally: Tally) -> tuple[tuple[str, str], ...]:
     found = [
         ("insight", "asks the mirror of the graph, which the service keeps; it holds what all may see"),
         ("HTTP, WebSocket, event stream", "carry the same answers; the tests compare them"),
         ("what was captured", "the ledger is replayed as it is: what a rule once concluded stays what it was"),
     ]
+    if tally.unanswered:
+        fields = ", ".join(sorted(tally.unanswered))
+        found.append((f"{sum(tally.unanswered.values())} questions", f"not answered in time, or by a bug: {fields}"))
     if kept:
         found.append((f"{kept} isolated events", "went along with a later version or record that was published"))
     return tuple(found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -62,6 +63,7 @@ def twins(folder: Path, viewer: Viewer, progress: Progress) -> Iterator[Pair]:
     homes = [Settings(home=folder / name, durability="normal") for name in ("told", f"blank-{viewer.session or 0}")]
     homes[1].home.mkdir(mode=0o700)
     with ExitStack() as stack:
+        stack.callback(shutil.rmtree, homes[1].home)
         told = stack.enter_context(closing(rebuild.connect(homes[0], progress)))
         index.catch_up(told, _INDEX_MS)
         database.copy(homes[0].database, homes[1].database)

@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, doctor, ingest, lists, operate, record
+from graphsvc.cli import ask, audit, doctor, ingest, lists, operate, record
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 
@@ -84,6 +84,7 @@ for _command in (
     graph.graph,
     operate.stats,
     doctor.doctor,
+    audit.audit,
     operate.schema,
     operate.completion,
     ingest.demo,

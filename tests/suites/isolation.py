@@ -19,8 +19,8 @@ from forks import Forks
 
 from graphsvc.audit import proof, reads
 
-STORIES = 12
-VIEWERS = 4  # of a story
+STORIES = 6
+VIEWERS = 3  # of a story
 IDS = 24
 
 
