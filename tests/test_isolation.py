@@ -189,3 +189,58 @@ def test_isolated_words_take_no_place_among_those_a_session_is_known_by(db, talk
 
     assert any("Where do the boats go?" in label for label in shown), first
     assert any("To the island." in label for label in shown), told
+
+
+def test_an_edge_that_ended_in_isolation_stands_for_others(db, talk, tool):
+    """It was drawn in isolation, too, and published; what ended it was not."""
+    talk.user("hello")
+    talk.session("s2").user("hello, too")
+    talk.isolated()
+    said = talk.user("Boats are blue, says the painter.")
+    decision = talk.decided("Paint it blue.")
+    ends = {"source": {"type": "decision", "of": decision}, "target": {"type": "event", "of": said}}
+    drawn = talk.event("edge", "", action="add", type="evidence", **ends)
+    talk.event("edge", "", action="retract", type="evidence", **ends)
+    talk.event("publish", "", of=[said, decision, drawn])
+    number = db.execute("SELECT id FROM events WHERE origin = ?", (decision,)).fetchone()["id"]
+    document = """query ($id: ID!) {
+      node(id: $id) { ... on Decision { lineage { edges { node { rule end_position end_at } } } } }
+      stats { edges { name count } }
+    }"""
+
+    def shown(session):
+        place = asking.Place(db)
+        [answer] = asking.carry(place, Asker(session_id=session))(document, {"id": f"decision-{number}"}, False)
+        edges = [edge["node"] for edge in answer["data"]["node"]["lineage"]["edges"]]
+        items = tool(nav="cd", target=f"decision-{number}", viewer=session)["items"]
+        counted = {one["name"]: one["count"] for one in answer["data"]["stats"]["edges"]}
+        return (
+            [one for one in edges if one["rule"] == "stated"],
+            any("ended" in item["label"] for item in items),
+            counted["evidence"],
+        )
+
+    assert shown("s1") == ([{"rule": "stated", "end_position": None, "end_at": None}], False, 2)
+    [edge], ended, counted = shown("s2")
+    assert edge["end_position"] is not None
+    assert (ended, counted) == (True, 1)
+
+
+def test_an_edge_to_what_is_isolated_is_not_counted(db, talk):
+    """It is there for others, with a mark in the place of its end, and never a number."""
+    talk.user("hello")
+    talk.session("s2").user("hello, too")
+    talk.isolated()
+    secret = talk.user("the vermilion plan")
+    talk.isolated(on=False)
+    talk.decided("Paint it.", evidence=[secret])
+
+    counted = {
+        name: asking.answers(
+            reads.Call(reads.Sort.QUERY, "stats", "{ stats { edges { name count } } }", {}),
+            asking.carry(asking.Place(db), Asker(session_id=name)),
+        )[0]["data"]["stats"]["edges"]
+        for name in ("s1", "s2")
+    }
+
+    assert counted == {"s1": [], "s2": [{"name": "evidence", "count": 1}]}
