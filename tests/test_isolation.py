@@ -178,17 +178,16 @@ def test_files_of_one_path_are_named_in_an_order_that_isolated_writes_do_not_mov
 
 
 def test_isolated_words_take_no_place_among_those_a_session_is_known_by(db, talk, tool):
-    first = talk.user("Where do the boats go?")
+    talk.user("Where do the boats go?")
+    talk.assistant("To the island.")
     talk.isolated()
     for number in range(6):
         talk.assistant(f"secret {number}")
-    talk.isolated(on=False)
-    told = talk.assistant("To the island.")
 
     shown = [item["label"] for item in tool(nav="cd", target="session-s1")["items"]]
 
-    assert any("Where do the boats go?" in label for label in shown), first
-    assert any("To the island." in label for label in shown), told
+    assert "assistant_message: To the island." in shown
+    assert not any("secret" in label for label in shown)
 
 
 def test_an_edge_that_ended_in_isolation_stands_for_others(db, talk, tool):
