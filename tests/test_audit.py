@@ -168,11 +168,28 @@ def test_sessions_that_hold_what_another_one_isolates_are_no_strangers(db, talk,
     assert {asker.session_id for _, asker in own} == {"s1", "heir"}
 
 
-def test_an_empty_store_says_that_there_is_nothing(run, settings):
-    ran = run("audit", "isolation", "--json")
+def test_an_empty_store_says_that_there_is_nothing(run, request, aside):
+    for there in (False, True):
+        if there:
+            request.getfixturevalue("db")
+        ran = run("audit", "isolation", "--json")
 
-    assert ran.code == 3
-    assert "nothing is stored" in ran.json["error"]["message"]
+        assert ran.code == 3
+        assert "nothing is stored" in ran.json["error"]["message"]
+
+
+def test_isolated_texts_of_every_script_are_looked_for(db, talk):
+    talk.user("hello")
+    talk.isolated()
+    talk.user("口令是向日葵二零二六，谁也不要告诉。")
+    talk.user("the vermilion plan is for nobody")
+    talk.user("said in the open as well")
+    talk.isolated(on=False)
+    talk.user("said in the open as well")
+
+    found = twin.sample(db, 4, stories.dice(0), lambda *_: None)
+
+    assert set(found.secrets) == {"口令是向日葵二零二六，谁也不要告诉。", "the vermilion plan is for nobody"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

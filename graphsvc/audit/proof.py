@@ -127,7 +127,7 @@ def applies(call: Call, asker: Asker, *, mirrored: bool) -> bool:
 def audit(settings: Settings, most: int, seed: int, progress: Callable[[str], Any]) -> Report:
     """Prove isolation on a copy of a store. `progress` opens what is told how far a step has come, by its name."""
     if not settings.database.exists():
-        raise StoreError(f"nothing is stored in {settings.home} yet")
+        raise StoreError(f"nothing is stored in {settings.home} yet; graphsvc import, or graphsvc demo")
     chance = random.Random(seed)  # noqa: S311 # what is asked, nothing to guess
     tally, names = Tally(), list[str]()
     blanks = kept = 0

@@ -18,19 +18,23 @@ from typing import Final
 from graphsvc.audit.asking import Place
 from graphsvc.audit.reads import Pool
 from graphsvc.config import Settings
+from graphsvc.errors import StoreError
 from graphsvc.memory import rebuild
 from graphsvc.model import RECORD_KINDS, EventKind
 from graphsvc.recall import index, scope
 from graphsvc.recall.scope import Asker
 from graphsvc.store import assets, database, events, sessions, visibility
 from graphsvc.store.database import Connection
+from graphsvc.store.sessions import SessionRow
 from graphsvc.store.visibility import Viewer
 
 NAMELESS: Final = "title of nothing"
 SECRETS: Final = 300  # isolated texts that are looked for in answers
 _SHORT: Final = 12  # characters: less may be said anywhere
+_ASKED: Final = 50  # sessions that are looked at for whether they may ask
 _INDEX_MS: Final = 600_000
 _WORD: Final = re.compile(r"[^\W\d_]\w{3,20}|[\u4e00-\u9fff]{2,4}")
+_SAYS: Final = re.compile(r"\S\s+\S|[\u4e00-\u9fff]{4}")
 _WORDS: Final = 24
 _TEXTS: Final = 8
 _FILE: Final = 20_000  # characters of a file that a line is asked of
@@ -135,7 +139,7 @@ def sample(db: Connection, most: int, chance: random.Random, progress: Progress)
                 lines.add(line)
         progress(event.id, 2 * newest)
     if not count:
-        raise ValueError("an empty ledger has nothing to ask for")
+        raise StoreError("nothing is stored yet, so there is nothing to ask for; graphsvc import, or graphsvc demo")
     chosen = (*ids[True].kept, *ids[False].kept, *(f"session-{one}" for one in sessions_.kept[: most // 4 + 1]))
     pool = Pool(
         ids=(*chosen, *paths.kept[:4], str(newest), f"event-{newest + 9}"),
@@ -155,27 +159,30 @@ def askers(db: Connection, most: int, chance: random.Random) -> tuple[list[tuple
     """Return who asks: those to whom everything isolated is closed, and sessions that hold isolated events themselves.
 
     The owner, who is nobody's session, of all projects and of one; sessions of the projects with isolated events, and
-    of others.
+    of others. Of a project its newest 500 sessions are considered, and at most 50 of those that isolate nothing.
     """
-    hiding, holders, plain = set[str](), list[str](), list[str]()
+    listed = [
+        one
+        for key in events.project_keys(db)
+        for one in sessions.page(db, Viewer(project=events.find_project(db, key)), None, 500)
+    ]
+    hiding = {one.project_key for one in listed if one.hides}
     everything = len(visibility.unseen(db, Viewer(everywhere=True)))
-    for key in events.project_keys(db):
-        number = events.find_project(db, key)
-        listed = sessions.page(db, Viewer(project=number), None, 500)
-        for one in listed:
-            if one.hides:
-                hiding.add(key)
-            viewer = Viewer(session=one.number, project=one.project)
-            (plain if len(visibility.unseen(db, viewer)) == everything else holders).append(f"{key}\0{one.session_id}")
-    near = [one for one in plain if one.partition("\0")[0] in hiding]
-    far = [one for one in plain if one.partition("\0")[0] not in hiding]
+    holders = [one for one in listed if one.hides]
+    plain: list[SessionRow] = []
+    others = [one for one in listed if not one.hides]
+    for one in chance.sample(others, min(len(others), _ASKED)):
+        # It may hold what another session isolates: a fork does.
+        unseen = visibility.unseen(db, Viewer(session=one.number, project=one.project))
+        (plain if len(unseen) == everything else holders).append(one)
     closed = [("the owner", Asker(project="all"))]
-    closed += [("the owner, one project", Asker(project=key)) for key in sorted(hiding)[:1]]
-    closed += [("a viewer of one project", Asker(owner=False, project=key)) for key in sorted(hiding)[:1]]
-    for name, group in (("a session beside", near), ("a session elsewhere", far)):
+    for key in sorted(hiding)[:1]:
+        closed += [("the owner, one project", Asker(project=key))]
+        closed += [("a viewer of one project", Asker(owner=False, project=key))]
+    for name, inside in (("a session beside", True), ("a session elsewhere", False)):
+        group = [one for one in plain if (one.project_key in hiding) is inside]
         closed += [(name, _as(one)) for one in chance.sample(group, min(len(group), most))]
-    own = [("an isolated session", _as(one)) for one in chance.sample(holders, min(len(holders), most))]
-    return closed, own
+    return closed, [("an isolated session", _as(one)) for one in chance.sample(holders, min(len(holders), most))]
 
 
 def viewer_of(db: Connection, asker: Asker) -> Viewer:
@@ -184,15 +191,14 @@ def viewer_of(db: Connection, asker: Asker) -> Viewer:
     return viewer
 
 
-def _as(one: str) -> Asker:
-    return Asker(session_id=one.partition("\0")[2])
+def _as(session: SessionRow) -> Asker:
+    return Asker(session_id=session.session_id)
 
 
 def _said(body: str) -> list[str]:
-    """Return the lines of a text that say enough to be known again."""
-    return [line.strip() for line in body.splitlines() if len(line.strip()) >= _SHORT and " " in line.strip()] or (
-        [body.strip()[:200]] if len(body.strip()) >= _SHORT else []
-    )
+    """Return the lines of a text that say enough to be known again: several words, in any script."""
+    lines = [line.strip() for line in body.splitlines()]
+    return [line for line in lines if len(line) >= _SHORT and _SAYS.search(line)]
 
 
 def _files(written: dict[bool, _Some]) -> tuple[tuple[str, str], ...]:

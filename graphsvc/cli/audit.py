@@ -52,7 +52,7 @@ def isolation(sample: int, seed: int, as_json: bool) -> None:
     graphsvc audit isolation
     graphsvc audit isolation --sample 200 --json
 
-    Exit 0 when all is equal, 1 when something leaks, 2 when nothing could be compared.
+    Exit 0 when all is equal, 1 when something leaks, 3 when nothing is stored.
     """
     from graphsvc import render
     from graphsvc.audit import proof
