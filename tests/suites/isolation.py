@@ -1,6 +1,6 @@
 """Many stories, told twice, over every transport: what others get must be the same.
 
-python isolation.py [STORIES] [SEED] prints a table of what was compared, and ends with 1 when something leaks.
+python isolation.py STORIES SEED prints a table of what was compared, and ends with 1 when something leaks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from forks import Forks
 
 from graphsvc.audit import proof, reads
 
-STORIES = 6
 VIEWERS = 3  # of a story
 IDS = 24
 
@@ -72,5 +71,4 @@ def leaked(seed, forks, compared):
 
 
 if __name__ == "__main__":
-    given = [int(one) for one in sys.argv[1:3]]
-    sys.exit(main(*given, *(STORIES, 1_000)[len(given) :]))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
