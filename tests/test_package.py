@@ -26,6 +26,7 @@ LEVELS = {
     "cli": 12,
     "render": 11,
     "server": 10,
+    "audit": 10,
     "client": 9,
     "api": 8,
     "adapters": 8,

@@ -16,7 +16,7 @@ from graphsvc.store.database import Connection
 from graphsvc.store.edges import ends
 from graphsvc.store.edges.walk import Key, Moment
 from graphsvc.store.view import edge
-from graphsvc.store.visibility import Viewer, concealed
+from graphsvc.store.visibility import Viewer, unseen
 
 
 class Beside(NamedTuple):
@@ -35,7 +35,7 @@ class Dicts:
 
     def __init__(self, db: Connection, viewer: Viewer) -> None:
         self.edges: dict[Key, list[tuple[bool, Key, Edge]]] = {}
-        self._hidden = concealed(db, viewer)
+        self._hidden = set(unseen(db, viewer))
         self._versions: dict[int, list[int]] = {}
         for row in rows.every(db, Version):
             self._versions.setdefault(row["asset"], []).append(row["event"])

@@ -10,7 +10,7 @@ import sys
 import click
 
 from graphsvc import __version__
-from graphsvc.cli import ask, bench, doctor, ingest, lists, operate, record, token
+from graphsvc.cli import ask, audit, bench, doctor, ingest, lists, operate, record, token
 from graphsvc.cli.lineage import graph, insights, walks, why
 from graphsvc.cli.options import INTERRUPTED, Command, line
 from graphsvc.cli.privacy import forget, isolation, settings, sight
@@ -93,6 +93,7 @@ for _command in (
     bench.bench,
     operate.stats,
     doctor.doctor,
+    audit.audit,
     operate.schema,
     operate.completion,
     ingest.demo,

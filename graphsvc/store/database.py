@@ -265,6 +265,13 @@ def run_script(db: Connection, script: str) -> None:
             statement = ""
 
 
+def copy(path: Path, target: Path) -> None:
+    """Copy a database file as it is committed into a new one, while others may go on writing; nothing else changes."""
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    with closing(reader(path)) as source, closing(sqlite3.connect(target)) as there:
+        source.backup(there)
+
+
 def _copy(path: Path, target: Path) -> None:
     """Copy the file as it is committed, while this process holds the write lock."""
     partial = target.with_name(f"{target.name}.{os.getpid()}")

@@ -140,6 +140,31 @@ def _switch(db: Connection, session: int, at: str, event: int) -> int | None:
     return row["id"] if row else None
 
 
+def unseen(db: Connection, viewer: Viewer) -> list[int]:
+    """List the isolated events, of all projects, that the viewer may not see, in order."""
+    condition, values = clause(viewer, "h.event")
+    return [
+        row[0] for row in db.execute(f"SELECT h.event FROM hidden h WHERE NOT {condition} ORDER BY h.event", values)
+    ]
+
+
+def beneath(db: Connection) -> set[int]:
+    """Return the isolated events whose content went along when another one was published.
+
+    The earlier writes of a file whose later version was published, and what moved a record that was published.
+    """
+    rows = db.execute(
+        "WITH published (event) AS (SELECT e.id FROM events e WHERE e.isolated = 1"
+        " AND NOT EXISTS (SELECT 1 FROM hidden h WHERE h.event = e.id)), writes AS ("
+        " SELECT o.event, o.call, o.result FROM published p JOIN asset_versions v ON v.event = p.event"
+        " JOIN asset_versions o ON o.asset = v.asset AND o.session = v.session)"
+        " SELECT h.event FROM hidden h WHERE h.event IN (SELECT event FROM writes UNION SELECT call FROM writes"
+        " UNION SELECT result FROM writes UNION SELECT s.event FROM published p JOIN record_states s"
+        " ON s.record = p.event)"
+    )
+    return {row["event"] for row in rows}
+
+
 def any_hidden(db: Connection, viewer: Viewer) -> bool:
     """Say whether isolated rows exist in the viewer's reach that it may not see."""
     condition, values = clause(viewer, "h.event")
@@ -149,9 +174,3 @@ def any_hidden(db: Connection, viewer: Viewer) -> bool:
         [*project, *values],
     ).fetchone()
     return row is not None
-
-
-def concealed(db: Connection, viewer: Viewer) -> set[int]:
-    """List the isolated events that the viewer may not see."""
-    condition, values = clause(viewer, "h.event")
-    return {event for (event,) in db.execute(f"SELECT h.event FROM hidden h WHERE NOT {condition}", values)}
