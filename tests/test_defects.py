@@ -196,15 +196,14 @@ def test_defect_05_tool_results_of_isolated_sessions_are_shared(db, clock, ask, 
         assert "begin" in shown
         assert "vermilion output" not in shown
 
-    entry = capture._entry
+    isolated = capture._isolated
 
-    def shares(view, event, session, received_at):
-        made = entry(view, event, session, received_at)
-        return replace(made, isolated=False) if event.kind is EventKind.TOOL_RESULT else made
+    def shares(view, event, session):
+        return event.kind is not EventKind.TOOL_RESULT and isolated(view, event, session)
 
     check()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(capture, "_entry", shares)
+        patch.setattr(capture, "_isolated", shares)
         with pytest.raises(AssertionError):
             check()
 
@@ -331,7 +330,7 @@ def test_defect_28_an_origin_names_another_sessions_event(db, clock, story, ask,
 
 @pytest.fixture(scope="module")
 def told_twice(tmp_path_factory):
-    with stories.worlds(stories.tell(7), tmp_path_factory.mktemp("twice")) as worlds:
+    with stories.worlds(stories.tell(22), tmp_path_factory.mktemp("twice")) as worlds:
         yield worlds
 
 

@@ -136,7 +136,8 @@ def test_the_session_itself_is_not_spared(tmp_path):
                         found = proof.compare([call], way, "itself", *ways)
                         left -= {call.field for call, leak, _ in found if leak}
 
-    assert left == {"insight", "insights", "limits", "cost"}  # what all may see, and what has nothing of anybody
+    # What all may see, and what tells nothing that anybody said.
+    assert left == {"insight", "insights", "limits", "cost", "whoami", "explain_visibility"}
 
 
 def test_every_read_is_answered_with_data(tmp_path):
