@@ -23,7 +23,10 @@ from graphsvc.audit import asking
 from graphsvc.audit.asking import Carry, Way
 from graphsvc.audit.reads import Sort
 from graphsvc.client import executor
+from graphsvc.client.token import create
+from graphsvc.model import TokenKind
 from graphsvc.recall.scope import Asker
+from graphsvc.store.access.tokens import Token
 
 QUIET_S = 0.15  # in which what is delivered beyond what was expected would come, too
 WAIT_S = 30
@@ -37,10 +40,14 @@ class Standing(World):
     served: Served | None = None
 
 
-def identity(asker: Asker) -> dict[str, str]:
-    """Return what a transport says of who asks; only the owner's token is there."""
+def identity(world: Standing, asker: Asker) -> dict[str, str]:
+    """Return what a transport says of who asks: the owner by its own token, anyone else by one that only reads."""
+    if not asker.owner:
+        wanted = Token(id=0, kind=TokenKind.READ, project=asker.project, session_id=asker.session_id)
+        _, secret = create(world.db, wanted)
+        return {"Authorization": f"Bearer {secret}"}
     said = {executor.VIEWER: asker.session_id, executor.PROJECT: asker.project}
-    return {name: quote(value) for name, value in said.items() if value is not None}
+    return {**world.served.authorization, **{name: quote(value) for name, value in said.items() if value is not None}}
 
 
 def _expected(world: Standing, asker: Asker) -> Callable[[str, Mapping[str, object]], list[object]]:
@@ -52,7 +59,7 @@ def _expected(world: Standing, asker: Asker) -> Callable[[str, Mapping[str, obje
 @contextmanager
 def _http(world: Standing, asker: Asker) -> Iterator[Carry]:
     served = world.served
-    headers = {**served.authorization, **identity(asker), "Accept": "application/graphql-response+json"}
+    headers = {**identity(world, asker), "Accept": "application/graphql-response+json"}
 
     def ask(document: str, variables: Mapping[str, object], subscribes: bool = False) -> Iterator[Mapping[str, object]]:
         assert not subscribes
@@ -66,7 +73,7 @@ def _http(world: Standing, asker: Asker) -> Iterator[Carry]:
 @contextmanager
 def _socket(world: Standing, asker: Asker) -> Iterator[Carry]:
     expected, number = _expected(world, asker), iter(range(10**9))
-    with world.served.socket(identity(asker)) as talk:
+    with world.served.socket(identity(world, asker)) as talk:
 
         def ask(document: str, variables: Mapping[str, object], subscribes: bool = False) -> Iterator[object]:
             name = str(next(number))
@@ -95,7 +102,7 @@ def _socket(world: Standing, asker: Asker) -> Iterator[Carry]:
 @contextmanager
 def _stream(world: Standing, asker: Asker) -> Iterator[Carry]:
     served, expected = world.served, _expected(world, asker)
-    headers = {"Content-Type": "application/json", **served.authorization, **STREAM, **identity(asker)}
+    headers = {"Content-Type": "application/json", **STREAM, **identity(world, asker)}
 
     def ask(document: str, variables: Mapping[str, object], subscribes: bool = False) -> Iterator[object]:
         left = len(expected(document, variables)) if subscribes else WITHOUT_END

@@ -18,6 +18,7 @@ from graphsvc.memory.erase.reach import Reach, Wanted, reach
 from graphsvc.memory.rebuild import Progress, rebuild
 from graphsvc.model import OWN_HOST, Event, EventKind
 from graphsvc.store import database, events
+from graphsvc.store.access import tokens
 from graphsvc.store.database import Connection
 from graphsvc.store.erase import ledger, traces
 from graphsvc.store.view import View
@@ -67,6 +68,7 @@ def forget(
                 events.rewrite(db, number, body, meta)
             ledger.remove_empty(db, *({getattr(one, name) for one in found.events.values()} for name in _PLACES))
         traces.forget_files(db, {one.session_id for one in found.events.values()})
+        tokens.drop(db, {one.session_id for one in found.events.values() if one.session in found.ended})
         counts = Counter(one.project_key for one in found.events.values())
         position = settle(db, "forget", counts, progress, now)
     return replace(done, position=position, remains=clean(db, patience_s=patience_s))

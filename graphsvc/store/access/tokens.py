@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -69,6 +71,11 @@ def revoke(db: Connection, number: int, at: str) -> Token | None:
         db.execute("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (at, number))
         row = db.execute("SELECT * FROM tokens WHERE id = ?", (number,)).fetchone()
     return _read(row) if row else None
+
+
+def drop(db: Connection, sessions: Iterable[str]) -> None:
+    """Remove the tokens that speak for sessions of which nothing is left; they end by that."""
+    db.execute("DELETE FROM tokens WHERE session IN (SELECT value FROM json_each(?))", (json.dumps(list(sessions)),))
 
 
 def _read(row: sqlite3.Row) -> Token:
