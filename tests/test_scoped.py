@@ -218,7 +218,7 @@ def drawn(name: str, argument: Any, known: Pools, chance: random.Random) -> obje
         **dict.fromkeys(("depth", "max_length"), (1, 2, 5)),
         **dict.fromkeys(("max_nodes", "max_edges"), (3, 30, 200)),
         "ids": [chance.sample(known.ids, 12)],
-        "session_id": (*known.sessions, "nobody"),
+        **dict.fromkeys(("session_id", "viewer"), (*known.sessions, "nobody")),
         "query": WORDS,
         "project": (MINE, MINE, MINE, THEIRS, "all", "/srv/nowhere"),
         "as_of": (*known.moments, *(one for one in known.ids if one.startswith("event-"))),

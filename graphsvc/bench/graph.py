@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
+from graphsvc import resources
 from graphsvc.bench import story
 from graphsvc.bench.dicts import Dicts
 from graphsvc.config import Settings
@@ -42,27 +43,16 @@ NEAR: Final = Asked()  # both ways, two edges far, with the budget that everyone
 # What was made, stated and planned: with the links between documents, edges would fill the answer before nodes do.
 _STATED: Final = Filter(edges=(EdgeType.PRODUCES, EdgeType.EVIDENCE, EdgeType.PRECEDES, EdgeType.NEXT_STEP))
 FAR: Final = Asked(depth=10, chosen=_STATED, budget=Budget(nodes=2_000, edges=6_000, fanout=200, deadline_ms=4_000))
-_ROOTS: Final = {NodeType.ASSET: 20, NodeType.DECISION: 20, NodeType.EVENT: 10, NodeType.SESSION: 2}
+_ROOTS: Final = {NodeType.ASSET: 10, NodeType.DECISION: 10, NodeType.EVENT: 6, NodeType.SESSION: 1}
 _FAR_ROOTS: Final = 5
-_ROUNDS: Final = 5  # the fastest of so many counts
+_ROUNDS: Final = 3  # the fastest of so many counts
 _RATE: Final = 100  # edges a second
 _LAG_S: Final = 15.0
 _SMALL: Final = 2_000  # of a graph with so many edges the lag is measured for a second, of larger ones for longer
 _CAUGHT_UP_S: Final = 600.0
 _ANY: Final = 100_000  # rows and milliseconds that an answer of Cypher may have
 # The same in Cypher: what is reached with its counts, and the edges between; no viewer, no order, no resume.
-_NODES: Final = """
-MATCH (a:Node {id: $id})-[e* SHORTEST 1..2 (r, n | WHERE r.end_event IS NULL)]-(b:Node)
-WITH b, length(e) AS depth
-MATCH (b)-[x]-(c:Node) WHERE x.end_event IS NULL
-RETURN b.id AS id, b.type AS type, b.title AS label, b.status AS status, b.at AS at, depth, label(x) AS kind,
-  count(x) AS edges
-"""
-_EDGES: Final = """
-MATCH (a:Node)-[e]->(b:Node) WHERE a.id IN $ids AND b.id IN $ids AND e.end_event IS NULL
-RETURN label(e) AS type, a.id AS source, b.id AS target, e.rule AS rule, e.confidence AS confidence,
-  e.begin_event AS begin_event, e.begin_at AS begin_at LIMIT $most
-"""
+_REACHED, _BETWEEN = "queries/bench/reached.cypher", "queries/bench/between.cypher"
 Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
 
@@ -244,9 +234,10 @@ def _compared(answer: Lineage, dicts: Dicts, root: Key) -> int:
 
 def _in_cypher(graph: Graph, root: str) -> object:
     """Ask for what lineage answers: the nodes that are near, in the order they come, and the edges between them."""
-    found, _ = graph.ask(_NODES, {"id": root}, most=_ANY, timeout_ms=_ANY)
+    found, _ = graph.ask(resources.text(_REACHED), {"id": root}, most=_ANY, timeout_ms=_ANY)
     near = list(dict.fromkeys([root, *(row["id"] for row in found)]))[: NEAR.budget.nodes]
-    return graph.ask(_EDGES, {"ids": near, "most": NEAR.budget.edges}, most=_ANY, timeout_ms=_ANY)
+    asked = {"ids": near, "most": NEAR.budget.edges}
+    return graph.ask(resources.text(_BETWEEN), asked, most=_ANY, timeout_ms=_ANY)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def _graph(edges: str, as_json: bool) -> None:
     A graph of a million edges takes about ten minutes and 1.5 GB in the temporary folder.
 
     \b
-    graphsvc bench graph --edges 2000,10000
+    graphsvc bench graph --edges 1000
     """
     from graphsvc import render
     from graphsvc.graph import mirror
