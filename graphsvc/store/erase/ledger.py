@@ -141,11 +141,11 @@ def copies(db: Connection, session: int) -> list[int]:
 def of_asset(db: Connection, asset: int) -> list[int]:
     """List the events that an asset's versions came of, and the calls that read it."""
     rows = db.execute(
-        "SELECT event FROM asset_versions WHERE asset = ?1 UNION SELECT call FROM asset_versions WHERE asset = ?1"
-        " UNION SELECT result FROM asset_versions WHERE asset = ?1 UNION SELECT m.src FROM mentions m"
+        "SELECT event FROM asset_versions WHERE asset = ? UNION SELECT call FROM asset_versions WHERE asset = ?"
+        " UNION SELECT result FROM asset_versions WHERE asset = ? UNION SELECT m.src FROM mentions m"
         " JOIN knowledge_assets a ON a.project = m.project AND a.path = m.path"
-        " WHERE a.id = ?1 AND m.src_type = 'event'",
-        (asset,),
+        " WHERE a.id = ? AND m.src_type = 'event'",
+        [asset] * 4,
     )
     return sorted(row[0] for row in rows if row[0] is not None)
 
