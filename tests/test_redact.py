@@ -12,7 +12,7 @@ from base64 import b64encode
 from re import _parser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphsvc.memory.redact import RULES, redact, redact_value, strip_private
@@ -962,6 +962,8 @@ def test_json_stays_json_and_holds_no_secret(planted, beside, depth, ascii_only,
 
 
 @given(st.lists(st.one_of(FRAGMENTS, ANYTHING), max_size=8).map("".join))
+@example("6sJL8VeE06adQo7NWqq61E2UwHLEKoa7-----BEGIN RSA PRIVATE KEY-----")
+@example("6sJL8VeE06adQo7NWqq61E2UwHLEKoa7 and more\n-----BEGIN RSA PRIVATE KEY-----")
 @settings(max_examples=200, deadline=None)
 def test_json_around_any_text_stays_json(text):
     clean = json.loads(redact(json.dumps({"password": text, text: "token", "list": [text, "password"]})))

@@ -675,7 +675,11 @@ def _block() -> Rule:
     margin = rf"{newline}{{1,40}}(?:[0-9]{{1,6}}(?:→|\t|:|[ ]?\|)[ \t]{{0,8}})?[>#+|*-]{{0,3}}[ \t]{{0,8}}"
     seam = rf"{newline}{{0,4}}\\{{0,7}}[\"'][ \t]{{0,4}}[,+]?{newline}{{0,40}}\\{{0,7}}[\"']"
     header = rf"{margin}[A-Z][A-Za-z-]{{2,20}}:[ ][^\r\n\\\"]{{0,200}}"
-    line = rf"(?:{margin}|{seam}|{newline}{{0,4}})(?>{_BASE64}{{16,16384}})(?!\\{{0,7}}[\"'][ \t\r\n]{{0,8}}:)"
+    run = rf"(?>{_BASE64}{{16,16384}})"
+    key = r"\\{0,7}[\"'][ \t\r\n]{0,8}:"  # what stands behind the text of one
+    # Behind a seam the text goes on to its end: a key of an object is no line, however it goes on.
+    others = r"(?:[^\"'\\\r\n]|\\{1,7}[^\"'\\\r\n]){0,500}"
+    line = rf"(?:{margin}{run}(?!{key})|{seam}{run}(?!{others}{key})|{newline}{{0,4}}{run}(?!{key}))"
     tail = rf"(?:{margin}|{seam}|{newline}{{0,4}})(?>{_BASE64}{{1,76}})"
     end = rf"(?:{margin}|{seam}|{newline}{{0,4}})?-----END [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----"
     stop = r"(?=[ \t\r\n]{0,8}(?:\Z|\\{0,7}[\"'`]))"
