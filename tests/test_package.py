@@ -119,6 +119,13 @@ def test_only_the_store_speaks_sqlite():
     assert speakers <= {"store"}
 
 
+def test_statements_take_their_values_in_order():
+    """Numbered ones are deprecated for sequences since Python 3.12, which says so only when it runs them."""
+    numbered = [path.relative_to(PACKAGE) for path in MODULES if re.search(r"[ (=]\?[0-9]", path.read_text("utf-8"))]
+
+    assert numbered == []
+
+
 def test_a_room_holds_at_most_a_dozen_modules_and_its_init_is_empty():
     for room in {path.parent for path in MODULES} - {PACKAGE}:
         assert len([path for path in room.glob("*.py") if path.name != "__init__.py"]) <= 12, room.name

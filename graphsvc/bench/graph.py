@@ -37,7 +37,6 @@ from graphsvc.store.edges import ends, shared
 from graphsvc.store.edges.walk import Filter, Key, Moment
 from graphsvc.store.visibility import Viewer
 
-SIZES: Final = (100_000, 1_000_000)
 SEED: Final = 20_261_130
 NEAR: Final = Asked()  # both ways, two edges far, with the budget that everyone gets
 # What was made, stated and planned: with the links between documents, edges would fill the answer before nodes do.
