@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Annotated, Any, Final, Generic, TypeVar, cast
 
 import strawberry
 from strawberry.types.arguments import StrawberryArgumentAnnotation
@@ -65,6 +65,9 @@ class Beside(Generic[R]):
 def argument(description: str, name: str | None = None) -> StrawberryArgumentAnnotation:
     """Describe an argument of a field; `name` when Python, or the library, means something else by it."""
     return strawberry.argument(description=description, name=name)
+
+
+Project = Annotated[str | None, argument("Key of a project, or all. Only who is bound to no project may choose.")]
 
 
 def sight(info: Info, project: str | None = None) -> Sight:

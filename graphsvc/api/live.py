@@ -19,7 +19,7 @@ from strawberry import UNSET
 
 from graphsvc import errors
 from graphsvc.api import nodes
-from graphsvc.api.context import Info, Sight, argument, given
+from graphsvc.api.context import Info, Project, Sight, argument, given
 from graphsvc.api.nodes import Event
 from graphsvc.api.values import DateTime
 from graphsvc.envelope import Long
@@ -88,7 +88,6 @@ _KNOWN: Final = (
 )
 OfSession = Annotated[str | None, argument(f"Only this session.{_KNOWN}")]
 ChangedBy = Annotated[str | None, argument(f"Only what this session changed.{_KNOWN}")]
-Project = Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")]
 
 
 @strawberry.type(

@@ -23,7 +23,7 @@ from strawberry import UNSET
 
 from graphsvc import clock, errors
 from graphsvc.api import cost, nodes, timeline
-from graphsvc.api.context import Info, Sight, argument, given, sight
+from graphsvc.api.context import Info, Project, Sight, argument, given, sight
 from graphsvc.api.limits import LIMITS
 from graphsvc.api.lineage.insights import InsightQuery
 from graphsvc.api.lineage.origins import Origins
@@ -176,7 +176,6 @@ Sorted = Annotated[Order | None, argument("By time. Left out, a query is ordered
 Rows = Annotated[int | None, argument("Most rows, 1 to 50; 20 when left out.")]
 Budget = Annotated[Long | None, argument("Most tokens of the printed answer, 60 or more; 4000 when left out.")]
 Resume = Annotated[str | None, argument("The cursor of the previous answer, with the same other arguments.")]
-Project = Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")]
 
 
 Status = "Only those that stand like this."

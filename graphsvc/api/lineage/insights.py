@@ -15,7 +15,7 @@ import strawberry
 from strawberry import UNSET
 
 from graphsvc import clock, errors
-from graphsvc.api.context import NOBODY, Info, Sight, argument, given, sight
+from graphsvc.api.context import NOBODY, Info, Project, Sight, argument, given, sight
 from graphsvc.api.pages import TWENTY, First
 from graphsvc.api.values import DateTime, InvalidInput, Refusal
 from graphsvc.graph.mirror import Unanswered
@@ -98,7 +98,7 @@ class InsightQuery:
         side: Annotated[Direction, argument("Of hubs: which edges count.")] = Direction.BOTH,
         first: First = TWENTY,
         after: Annotated[str | None, argument("The `end_cursor` of the page before.")] = UNSET,
-        project: Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")] = UNSET,
+        project: Project = UNSET,
     ) -> InsightOutcome:
         seen = sight(info, given(project))
         moment, root = given(since), given(node)

@@ -14,7 +14,7 @@ from strawberry import UNSET
 
 from graphsvc import clock, errors
 from graphsvc.api import nodes
-from graphsvc.api.context import Info, Sight, argument, given, sight
+from graphsvc.api.context import Info, Project, Sight, argument, given, sight
 from graphsvc.api.nodes import Asset, AssetVersion, Candidate, Decision, Event, Session
 from graphsvc.api.values import DateTime, InvalidInput
 from graphsvc.envelope import Long
@@ -125,7 +125,7 @@ class Origins:
             FileText | None, argument("The file as it is; left out, its newest text that was captured whole.")
         ] = UNSET,
         commit: Annotated[LineCommit | None, argument("The commit that the line is from.")] = UNSET,
-        project: Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")] = UNSET,
+        project: Project = UNSET,
     ) -> LineOutcome:
         seen = sight(info, given(project))
         try:

@@ -16,7 +16,7 @@ from strawberry import UNSET
 
 from graphsvc import errors
 from graphsvc.api import nodes
-from graphsvc.api.context import Info, Sight, argument, given, sight
+from graphsvc.api.context import Info, Project, Sight, argument, given, sight
 from graphsvc.api.nodes import Isolated
 from graphsvc.api.values import InvalidInput, NotFound
 from graphsvc.lineage import export, reach
@@ -50,7 +50,6 @@ Fanout = Annotated[
 ]
 Deadline = Annotated[int, argument(f"Milliseconds that it may take, up to {HARD.deadline_ms}.")]
 Resume = Annotated[str | None, argument("The `resume` of the answer before, with the same other arguments.")]
-Project = Annotated[str | None, argument("Key of a project, or all. Only the local owner may choose.")]
 
 LineageOutcome = Annotated[
     Lineage | NotFound | Isolated | InvalidInput,
