@@ -17,6 +17,7 @@ from forks import MAIN
 from serving import HTTP, serving, wait_for
 from traces import holders
 
+from graphsvc.client.token import create
 from graphsvc.errors import InvalidInput, NotFoundError
 from graphsvc.graph import mirror
 from graphsvc.graph.follow import Follower
@@ -27,9 +28,11 @@ from graphsvc.memory.erase import forget as erase
 from graphsvc.memory.erase.clean import clean
 from graphsvc.memory.erase.reach import Wanted
 from graphsvc.memory.record import Author, Change, Link
-from graphsvc.model import Entry, Event, EventKind, NodeType
+from graphsvc.model import Entry, Event, EventKind, NodeType, TokenKind
 from graphsvc.recall import index
 from graphsvc.store import database, events, rows
+from graphsvc.store.access import tokens
+from graphsvc.store.access.tokens import Token
 from graphsvc.store.database import BusyError
 from graphsvc.store.erase import ledger, traces
 from graphsvc.store.visibility import Viewer
@@ -470,6 +473,23 @@ def test_what_was_stated_and_forgotten_is_not_stated_again_under_its_id(forget, 
     with pytest.raises(InvalidInput, match="client_mutation_id: was used for what was forgotten"):
         record.change(db, said, step)
     assert not record.change(db, replace(said, mutation_id="twice"), step).duplicate
+
+
+def test_a_token_of_a_session_ends_when_nothing_of_the_session_is_left(forget, talk, db):
+    talk.session("s1").user("hello")
+    talk.user("more")
+    talk.session("s2").user("hello, too")
+    made = {
+        name: create(db, Token(id=0, kind=TokenKind.READ, session_id=name, project=None))[0] for name in ("s1", "s2")
+    }
+    first = db.execute("SELECT MIN(id) FROM events").fetchone()[0]
+
+    forget(ids=[f"event-{first}"])
+    assert [one.id for one in tokens.every(db)] == [made["s1"].id, made["s2"].id]
+    forget(sessions=["s1"])
+
+    assert tokens.every(db) == [made["s2"]]
+    assert not tokens.holds(db, made["s1"], "2026-01-01")
 
 
 def test_a_session_does_not_become_shared_by_what_is_forgotten_of_it(forget, talk, db):
