@@ -25,6 +25,7 @@ from graphsvc.recall import index, scope
 from graphsvc.recall.scope import Asker
 from graphsvc.store import assets, database, events, sessions, visibility
 from graphsvc.store.database import Connection
+from graphsvc.store.erase import ledger
 from graphsvc.store.sessions import SessionRow
 from graphsvc.store.visibility import Viewer
 
@@ -75,7 +76,7 @@ def twins(folder: Path, viewer: Viewer, progress: Progress) -> Iterator[Pair]:
         kept = visibility.beneath(told)
         hidden = visibility.unseen(told, viewer)
         blanks = [number for number in hidden if number not in kept]
-        events.blank(blank, blanks, NAMELESS)
+        ledger.blank(blank, blanks, NAMELESS)
         rebuild.rebuild(blank, progress)
         index.catch_up(blank, _INDEX_MS)
         yield Pair(Place(told), Place(blank), len(blanks), len(hidden) - len(blanks))

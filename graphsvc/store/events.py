@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from graphsvc.model import Event, EventKind, Stored
-from graphsvc.store.database import Connection, transaction
+from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer, clause, visible
 
 INLINE: Final = 4096  # bytes of body and meta that stay in the row; more goes compressed to `bodies`
@@ -235,56 +235,6 @@ def behind(
     ).fetchone()
     seen = row["id"] if row else max(far, place)
     return Next(events=(seen,) if row else (), position=seen, more=seen < end)
-
-
-def blank(db: Connection, numbers: Iterable[int], title: str) -> None:
-    """Put blanks in the place of events of a copy of a ledger; its tables are to be rebuilt then.
-
-    A blank has the position, session, time and origin of the event and no content. A switch of isolation stays one, and
-    what publishes goes on publishing. A session of which something is isolated is called `title` wherever it was named:
-    a host may have made its name from that.
-    """
-    listed = json.dumps(list(numbers))
-    with transaction(db):
-        kept = db.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN ('events', 'bodies')"
-        ).fetchall()
-        for trigger in kept:
-            db.execute(f"DROP TRIGGER {trigger['name']}")
-        db.execute(
-            "UPDATE events SET actor = NULL,"
-            " kind = CASE WHEN kind IN ('isolation', 'publish') THEN kind ELSE 'raw' END,"
-            " body = CASE kind WHEN 'isolation' THEN body ELSE x'' END,"
-            " meta = CASE kind WHEN 'isolation' THEN json_object('action', json_extract(meta, '$.action'))"
-            " WHEN 'publish' THEN json_object('of', json_extract(meta, '$.of')) ELSE '{}' END"
-            " WHERE id IN (SELECT value FROM json_each(?)) AND NOT (kind = 'publish' AND meta IS NULL)",
-            (listed,),
-        )
-        db.execute(
-            "DELETE FROM bodies WHERE event IN (SELECT value FROM json_each(?))"
-            " AND EXISTS (SELECT 1 FROM events e WHERE e.id = bodies.event AND e.meta IS NOT NULL)",
-            (listed,),
-        )
-        for number, meta, packed in _titled(db, listed):
-            told = json.dumps({**meta, "title": title}, sort_keys=True, separators=(",", ":"))
-            if packed:
-                db.execute("UPDATE bodies SET meta = ? WHERE event = ?", (zlib.compress(told.encode()), number))
-            else:
-                db.execute("UPDATE events SET meta = ? WHERE id = ?", (told, number))
-        for trigger in kept:
-            db.execute(trigger["sql"])
-
-
-def _titled(db: Connection, blanks: str) -> list[tuple[int, dict[str, object], bool]]:
-    """List the events that name a session of which blanks are a part, with their meta, and whether it is packed."""
-    rows = db.execute(
-        "SELECT e.id, COALESCE(e.meta, inflated(b.meta)) AS meta, e.meta IS NULL AS packed"
-        " FROM events e LEFT JOIN bodies b ON b.event = e.id WHERE e.kind <> 'asset' AND e.session IN"
-        " (SELECT o.session FROM json_each(?) n JOIN events o ON o.id = n.value)"
-        " AND json_extract(COALESCE(e.meta, inflated(b.meta)), '$.title') IS NOT NULL",
-        (blanks,),
-    )
-    return [(row["id"], json.loads(row["meta"]), bool(row["packed"])) for row in rows]
 
 
 def of_kind(db: Connection, project: int, kind: EventKind, *, after: int, before: int) -> list[Stored]:

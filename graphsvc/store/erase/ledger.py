@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from graphsvc.model import EventKind
-from graphsvc.store import database
+from graphsvc.store import database, events
 from graphsvc.store.database import Connection
 from graphsvc.store.events import ROW, ROW_FROM, EventRow, read
 
@@ -27,6 +27,41 @@ def unlocked(db: Connection) -> Iterator[None]:
     yield
     for statement in made.values():
         db.execute(statement)
+
+
+def blank(db: Connection, numbers: Collection[int], title: str) -> None:
+    """Put blanks in the place of events of a copy of a ledger; its tables are to be rebuilt then.
+
+    A blank has the position, session, time and origin of the event and no content. A switch of isolation stays one, and
+    what publishes goes on publishing. A session of which something is isolated is called `title` wherever it was named:
+    a host may have made its name from that.
+    """
+    listed = (json.dumps(list(numbers)),)
+    with database.transaction(db), unlocked(db):
+        db.execute(
+            "UPDATE events SET actor = NULL,"
+            " kind = CASE WHEN kind IN ('isolation', 'publish') THEN kind ELSE 'raw' END,"
+            " body = CASE kind WHEN 'isolation' THEN body ELSE x'' END,"
+            " meta = CASE kind WHEN 'isolation' THEN json_object('action', json_extract(meta, '$.action'))"
+            " WHEN 'publish' THEN json_object('of', json_extract(meta, '$.of')) ELSE '{}' END"
+            " WHERE id IN (SELECT value FROM json_each(?)) AND NOT (kind = 'publish' AND meta IS NULL)",
+            listed,
+        )
+        db.execute(
+            "DELETE FROM bodies WHERE event IN (SELECT value FROM json_each(?))"
+            " AND EXISTS (SELECT 1 FROM events e WHERE e.id = bodies.event AND e.meta IS NOT NULL)",
+            listed,
+        )
+        titled = db.execute(
+            "SELECT e.id FROM events e LEFT JOIN bodies b ON b.event = e.id WHERE e.kind <> 'asset' AND e.session IN"
+            " (SELECT o.session FROM json_each(?) n JOIN events o ON o.id = n.value)"
+            " AND json_extract(COALESCE(e.meta, inflated(b.meta)), '$.title') IS NOT NULL",
+            listed,
+        ).fetchall()
+        for row in titled:
+            event = events.get(db, row["id"])
+            if event is not None:
+                events.rewrite(db, event.id, event.body, {**event.meta, "title": title})
 
 
 def heads(db: Connection, numbers: Collection[int]) -> dict[int, EventRow]:
