@@ -99,6 +99,15 @@ def loose_home(home: Path) -> tuple[str, str] | None:
     return None
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file with mode 0600, whatever the umask, in the place of another: whoever looks finds all of one."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    handle = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    new.replace(path)
+
+
 def _origins(listed: str) -> frozenset[str]:
     """Read a list of origins, each as a browser writes it: no pattern and no path, for both would let in more."""
     found = frozenset(one.strip().lower() for one in listed.split(",") if one.strip())

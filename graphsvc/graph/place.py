@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from graphsvc.config import Settings
+from graphsvc.config import Settings, write_whole
 
 SUFFIXES: Final = (".wal", ".shadow", ".tmp", "")  # what Kuzu adds to the name of a file
 ASKED: Final = b"asked"  # what the doubt file holds when somebody wants a new graph
@@ -54,10 +54,7 @@ def place(settings: Settings) -> Place:
 def ask_anew(where: Place) -> None:
     """Ask whoever keeps the mirror to make it anew, now or when it begins: nothing of what it holds now is kept."""
     where.folder.mkdir(mode=0o700, exist_ok=True)
-    asked = where.doubt.with_suffix(f".{os.getpid()}")  # whole at once, for whoever looks
-    with open(os.open(asked, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as file:  # noqa: PTH123 # a handle
-        file.write(ASKED)
-    asked.replace(where.doubt)
+    write_whole(where.doubt, ASKED)
 
 
 def clear(where: Place) -> bool:

@@ -24,7 +24,7 @@ import uvicorn
 from graphsvc import __version__
 from graphsvc.client import executor
 from graphsvc.client.token import make_token
-from graphsvc.config import Settings, make_home
+from graphsvc.config import Settings, make_home, write_whole
 from graphsvc.errors import InvalidInput, StoreError
 from graphsvc.memory import rebuild
 from graphsvc.server import log
@@ -121,7 +121,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._ready_file is not None:
-            _write_whole(self._ready_file, json.dumps(self._about) + "\n")
+            write_whole(self._ready_file, f"{json.dumps(self._about)}\n".encode())
         self._ready(self._about)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -227,13 +227,6 @@ def _ends_on_signals(server: uvicorn.Server) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 # a handle
-        file.write(text)
-    new.replace(path)
 
 
 def _remove(path: Path | None) -> None:
