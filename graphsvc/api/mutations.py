@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import strawberry
 from strawberry import UNSET
@@ -34,26 +34,22 @@ from graphsvc.api.nodes import (
     edge_node,
     nodes,
 )
+from graphsvc.api.privacy.forget import ForgetMutation
 from graphsvc.api.values import (
     AcrossIsolation,
     AssetKind,
     Conflict,
-    Count,
-    DateTime,
     FeedbackKind,
     InvalidInput,
     InvalidTransition,
     NotFound,
     Problem,
     Scope,
-    count_list,
     problem,
 )
 from graphsvc.clock import Clock
 from graphsvc.envelope import Long
 from graphsvc.memory import named, paths, record
-from graphsvc.memory.erase import forget as erase
-from graphsvc.memory.erase.reach import Wanted
 from graphsvc.memory.named import Named
 from graphsvc.memory.record import Author, Change, Done
 from graphsvc.model import NodeType
@@ -62,7 +58,6 @@ from graphsvc.store import events
 from graphsvc.store.database import Connection
 from graphsvc.store.visibility import Viewer
 
-PATIENCE_S: Final = 1.0  # for others to let go of files; the service goes on after that
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 
@@ -111,22 +106,6 @@ class EdgeChanged(Changed):
     edge: LineageEdge = strawberry.field(description="The edge as it stands now.")
     closes_cycle: bool | None = strawberry.field(
         description="Of edge_add: whether its result leads back to its cause; null when there was too much to look at."
-    )
-
-
-@strawberry.type(description="What was forgotten, or would be.")
-class Forgotten:
-    done: bool = strawberry.field(description="Whether it was forgotten; else this only counts what would be.")
-    count: Long = strawberry.field(description="Events, those that came of others by rule included.")
-    kinds: list[Count] = strawberry.field(description="Events by kind.")
-    sessions: Long = strawberry.field(description="Sessions of which nothing is left.")
-    shared: Long = strawberry.field(description="Events that were copied from other sessions and stay with those.")
-    delegated: list[str] = strawberry.field(
-        description="Ids of sessions that the named ones began for a part of the work; they stay."
-    )
-    position: Long | None = strawberry.field(description="Ledger position of the event that says so.")
-    remains: list[str] = strawberry.field(
-        description="Files that still hold bytes of it, and why; the service goes on to remove them."
     )
 
 
@@ -179,12 +158,6 @@ IsolationOutcome = Annotated[
 ]
 
 
-ForgetOutcome = Annotated[
-    Forgotten | InvalidInput | InvalidTransition | Conflict | AcrossIsolation | NotFound,
-    strawberry.union("ForgetOutcome", description="What was forgotten, or would be, or why nothing was done."),
-]
-
-
 Words = Annotated[str, argument("What it says, in any language.")]
 Evidence = Annotated[
     list[strawberry.ID] | None,
@@ -219,7 +192,7 @@ Target = Annotated[strawberry.ID, argument("The node it leads to: an id, or the 
 
 # Each outcome may be null: what fails in one field must not hide what the others of the document have done.
 @strawberry.type(description="What can be written. Who writes comes from the transport, never from an argument.")
-class Mutation:
+class Mutation(ForgetMutation):
     @strawberry.mutation(
         description="Store events in one transaction. Replaying them adds nothing. A viewer hands over its own only."
     )
@@ -499,33 +472,6 @@ class Mutation:
         )
 
     @strawberry.mutation(
-        description="Remove what is named from the store for good, with all that came of it by rule. Only the owner "
-        "may, as no session. Without `confirm` it counts what would go. Of a large store `graphsvc forget` does it."
-    )
-    def forget(
-        self,
-        info: Info,
-        session_ids: Annotated[list[str] | None, argument("Whole sessions.")] = UNSET,
-        ids: Annotated[
-            list[strawberry.ID] | None, argument("Events, records, and assets with the calls that wrote and read them.")
-        ] = UNSET,
-        since: Annotated[DateTime | None, argument("All from this time on, of a project.")] = UNSET,
-        until: Annotated[DateTime | None, argument("All up to this time, of a project.")] = UNSET,
-        project: Annotated[
-            str | None, argument("With a time: key of the project, or all; left out, the folder's.")
-        ] = UNSET,
-        confirm: Annotated[bool, argument("Forget it; else only count it.")] = False,
-    ) -> ForgetOutcome | None:
-        wanted = Wanted(
-            sessions=tuple(given(session_ids) or ()),
-            ids=tuple(given(ids) or ()),
-            since=given(since),
-            until=given(until),
-            project=given(project) or _folder_project(info.context),
-        )
-        return _forget(info.context, wanted, confirm=confirm)
-
-    @strawberry.mutation(
         description="Show others what the viewer's session holds in isolation: what is named, and nothing beside it."
     )
     def publish(
@@ -654,38 +600,6 @@ def _edge(info: Info, by: _By, draw: Callable[[Connection, Author, Clock], recor
         return EdgeChanged(**common, edge=edge_node(done.edge, ends), closes_cycle=done.closes_cycle)
 
     return _stated(info, by, state)
-
-
-def _forget(context: Context, wanted: Wanted, *, confirm: bool) -> ForgetOutcome:
-    try:
-        if not context.asker.owner or context.asker.session_id is not None:
-            raise errors.InvalidInput("viewer", "only the owner forgets", "the owner's token, and no session as viewer")
-        if confirm:
-            found = erase.forget(context.db, wanted, _unwatched, now=context.clock, patience_s=PATIENCE_S)
-        else:
-            found = erase.plan(context.db, wanted)
-    except errors.GraphsvcError as error:
-        return problem(error)
-    return Forgotten(
-        done=found.position is not None,
-        count=Long(found.count),
-        kinds=count_list(found.kinds),
-        sessions=Long(found.sessions),
-        shared=Long(found.shared),
-        delegated=list(found.delegated),
-        position=Long(found.position) if found.position is not None else None,
-        remains=list(found.remains),
-    )
-
-
-def _folder_project(context: Context) -> str | None:
-    """Return the project that the asker stands in, when it is known."""
-    chosen = context.asker.project or (paths.project_of(context.asker.cwd) if context.asker.cwd else None)
-    return chosen if chosen == "all" or (chosen and events.find_project(context.db, chosen) is not None) else None
-
-
-def _unwatched(done: int, of: int) -> None:
-    del done, of
 
 
 def _publish(info: Info, ids: Sequence[strawberry.ID], by: _By) -> PublishOutcome:
