@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing, nullcontext
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 
-from graphsvc import clock
-from graphsvc.api import schema
-from graphsvc.api.context import Context
+from graphsvc.audit import asking
 from graphsvc.client.tool import Executor
 from graphsvc.graph.mirror import Mirror
 from graphsvc.recall.scope import Asker
@@ -25,10 +22,10 @@ def fill(db: Connection, store: Path) -> None:
 
 def reader(db: Connection, asker: Asker, mirror: Mirror | None = None) -> Executor:
     """Return an executor that answers questions as `executor.in_process` does, from an open store and its mirror."""
-    begin = partial(nullcontext, mirror) if mirror is not None else None
+    ask = asking.carry(asking.Place(db, mirror), asker)
 
     def execute(document: str, variables: Mapping[str, object]) -> Mapping[str, object]:
-        context = Context(db=db, asker=asker, clock=clock.system, catch_up=True, begin_mirror=begin)
-        return schema.respond(document, variables, None, context)
+        [response] = ask(document, variables, False)
+        return response
 
     return execute
