@@ -39,7 +39,7 @@ def _graph(edges: str, as_json: bool) -> None:
     """Measure what lineage costs beside a walk over dicts and beside Cypher, as the graph grows to each size; how fast
     the mirror is made anew beside a bare COPY; and how far it is behind while events come.
 
-    A graph of a million edges takes about ten minutes and 1.5 GB in the temporary folder.
+    A graph of a million edges takes ten to fifteen minutes and 1.5 GB in the temporary folder.
 
     \b
     graphsvc bench graph --edges 1000
